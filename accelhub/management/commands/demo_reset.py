@@ -1,0 +1,40 @@
+"""`manage.py demo_reset`: remove what a demo left in this data folder, so that the next one starts fresh."""
+
+import shutil
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from accelhub import demo
+from accelhub.embedded import EmbeddedError, FolderLock
+from accelhub.embedded.folders import LOCK_FILE
+from accelhub.env import paths
+
+# Everything a hub puts into its data folder. What else lies there is not ours to remove.
+_OURS = ("postgres", "postgres.new-*", "redis", "static", "beat-schedule*", "*.log", demo.FILE, LOCK_FILE)
+
+
+class Command(BaseCommand):
+    help = "Remove the demo's data. Refuses while a hub runs on it, and where no demo ever ran."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        where = paths()
+        if not (where.data / demo.FILE).exists():
+            self.stdout.write(f"There is no demo in {where.data}: nothing removed.")
+            return
+        try:
+            with FolderLock(where):
+                for pattern in _OURS:
+                    for path in where.data.glob(pattern):
+                        if path.is_dir() and not path.is_symlink():
+                            shutil.rmtree(path)
+                        else:
+                            path.unlink()
+                shutil.rmtree(where.runtime, ignore_errors=True)
+                if not any(where.data.iterdir()):
+                    where.data.rmdir()
+        except EmbeddedError as error:
+            sys.exit(error.message)
+        self.stdout.write(f"The demo's data in {where.data} are removed. `make demo` starts a fresh one.")

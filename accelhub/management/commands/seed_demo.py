@@ -1,0 +1,56 @@
+"""`manage.py seed_demo`: what a demo hub starts with. Run by `manage.py up`; adds what is missing, changes nothing."""
+
+import hashlib
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from apps.accounts.demo import DEMO_ACCOUNTS, ensure_demo_accounts
+from apps.accounts.models import User
+from apps.audit.services import command_actor
+from apps.core.clock import now
+from apps.platforms.allowlist import parse
+from apps.platforms.models import Platform, Repository
+from apps.platforms.services import add_member, import_allowlist, rename_platform
+from apps.simulator.characters import CHARACTERS, allowlist_text
+
+
+class Command(BaseCommand):
+    help = "Create the demo's people and list its fictional platforms. Only with ACCELHUB_DEMO."
+
+    def handle(self, *args: object, **options: object) -> None:
+        if not settings.DEMO:
+            raise CommandError("seed_demo is for the demo: set ACCELHUB_DEMO=1.")
+        moment, actor = now(), command_actor("seed_demo")
+        with transaction.atomic():
+            ensure_demo_accounts(now=moment)
+            # Once: later levels are what people decided in the demo, and a restart keeps them.
+            if Repository.objects.exists():
+                return
+            text = allowlist_text()
+            import_allowlist(
+                allowlist=parse(text),
+                source="the demo's allowlist",
+                sha256=hashlib.sha256(text.encode()).hexdigest(),
+                actor=actor,
+                now=moment,
+            )
+            for character in CHARACTERS:
+                platform = Platform.objects.get(repositories__full_name=character.full_name)
+                rename_platform(
+                    platform=platform,
+                    name=character.name,
+                    slug=character.name,
+                    actor=actor,
+                    now=moment,
+                )
+            for account in DEMO_ACCOUNTS:
+                if account.member_of:
+                    add_member(
+                        platform=Platform.objects.get(repositories__full_name=account.member_of),
+                        user=User.objects.get(username=account.username),
+                        actor=actor,
+                        now=moment,
+                    )
+        self.stdout.write(f"{len(CHARACTERS)} fictional platforms listed")

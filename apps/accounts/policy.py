@@ -1,0 +1,52 @@
+"""Who may do what: the one table of roles. /policy/ prints it."""
+
+from dataclasses import dataclass
+
+from django.db import models
+
+from apps.core.permissions import Permission
+
+
+class Role(models.TextChoices):
+    VISITOR = "visitor", "Visitor"
+    VENDOR_MEMBER = "vendor_member", "Vendor member"
+    MAINTAINER = "maintainer", "Maintainer"
+    OPERATOR = "operator", "Operator"
+    ADMIN = "admin", "Admin"
+
+
+@dataclass(frozen=True)
+class RoleRow:
+    """`permissions` hold everywhere; `own_platforms` only on platforms the user is a member of."""
+
+    held_by: str
+    permissions: frozenset[Permission] = frozenset()
+    own_platforms: frozenset[Permission] = frozenset()
+
+
+_OPERATOR = frozenset({Permission.REJECTION_VIEW})
+_MAINTAINER = frozenset({Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME})
+
+ROLES: dict[Role, RoleRow] = {
+    Role.VISITOR: RoleRow("anyone, signed in or not"),
+    Role.VENDOR_MEMBER: RoleRow(
+        "members of a platform",
+        own_platforms=frozenset({Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW}),
+    ),
+    Role.MAINTAINER: RoleRow("upstream maintainers, by grant", _MAINTAINER),
+    Role.OPERATOR: RoleRow("those who run the hub, by grant", _OPERATOR),
+    Role.ADMIN: RoleRow("those who grant roles, by grant", _MAINTAINER | _OPERATOR),
+}
+
+# Visitors need no grant, members are members of something; the rest is granted.
+GRANTABLE = (Role.MAINTAINER, Role.OPERATOR, Role.ADMIN)
+
+
+def permissions_of(roles: set[Role]) -> frozenset[Permission]:
+    """What these roles allow everywhere."""
+    return frozenset().union(*(ROLES[role].permissions for role in roles))
+
+
+def allows_on_own_platform(permission: Permission) -> bool:
+    """Whether membership of a platform gives this permission on it."""
+    return permission in ROLES[Role.VENDOR_MEMBER].own_platforms

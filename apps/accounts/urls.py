@@ -1,0 +1,9 @@
+from django.urls import path
+
+from apps.accounts import views
+
+app_name = "accounts"
+urlpatterns = [
+    path("accounts/login/", views.login, name="login"),
+    path("accounts/logout/", views.logout, name="logout"),
+]

@@ -1,0 +1,102 @@
+"""Every refusal the hub speaks: one table of codes, one exception, one JSON form (RFC 9457, problem+json).
+
+A code is stable: clients may branch on it. `detail` names the rule or field, what was seen, and what to do next.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+
+
+@dataclass(frozen=True)
+class Code:
+    """One row of the table: `status` is HTTP's, `next_step` is for the person who reads the answer."""
+
+    status: int
+    title: str
+    next_step: str
+
+
+CODES: dict[str, Code] = {
+    "malformed": Code(400, "The request is malformed", "Correct the field that `field` names and send it again."),
+    "signature_missing": Code(400, "The signature header is missing", "Send X-Hub-Signature-256 over the raw body."),
+    "signature_wrong": Code(401, "The signature does not match", "Use the webhook secret that the hub is set up with."),
+    "token_missing": Code(401, "No bearer token", "Send the CI's OIDC token as `Authorization: Bearer …`."),
+    "token_invalid": Code(401, "The token is not acceptable", "Ask the CI for a fresh token with the hub's audience."),
+    "token_expired": Code(401, "The token has expired", "Ask the CI for a fresh token right before the request."),
+    "not_signed_in": Code(401, "Not signed in", "Sign in, or send an API token."),
+    "identity_unknown": Code(403, "The identity maps to no repository", "Check the token's repository claims."),
+    "identity_replaced": Code(
+        403,
+        "The repository is not the one that was listed",
+        "A repository of this name was listed with other numeric ids: ask a maintainer to list it anew.",
+    ),
+    "claims_contradict": Code(
+        403, "The token contradicts the body", "Report a run from a job of that run, with that run's own token."
+    ),
+    "never_dispatched": Code(
+        403,
+        "This delivery was never dispatched to this repository",
+        "Send back the delivery_id that the hub's repository_dispatch carried.",
+    ),
+    "not_permitted": Code(403, "Not permitted", "Ask a maintainer, or sign in as someone who may."),
+    "csrf": Code(403, "The form has expired", "Reload the page and send the form again."),
+    "not_found": Code(404, "Not found", "Check the address."),
+    "method": Code(405, "This method is not allowed here", "See the Allow header."),
+    "not_acceptable": Code(406, "This form of answer is not offered", "Ask for application/json."),
+    "completion_conflict": Code(
+        409,
+        "The job already ended otherwise",
+        "The first final answer stands. Re-run the job: a new run_attempt is reported anew.",
+    ),
+    "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
+    "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),
+    "too_large": Code(413, "The request is too large", "Send less: the limit stands in `detail`."),
+    "media_type": Code(415, "This content type is not read here", "Send application/json."),
+    "rate_limited": Code(429, "Too many requests", "Wait as long as the Retry-After header says."),
+    "internal": Code(500, "The hub failed", "Try again; tell the hub's operators if it stays."),
+    "unavailable": Code(503, "The hub cannot store this now", "Send the identical request again after Retry-After."),
+}
+
+
+@dataclass
+class Problem(Exception):
+    """A refusal on its way to the caller. `code` is a key of CODES; `field` a dotted path into the request."""
+
+    code: str
+    detail: str
+    field: str | None = None
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.code, self.detail)
+
+    @property
+    def row(self) -> Code:
+        return CODES[self.code]
+
+
+def problem_response(problem: Problem) -> JsonResponse:
+    """The refusal as `application/problem+json`: type, title, status, code, detail, field?."""
+    body = {
+        "type": f"{settings.BASE_URL}/docs/errors/{problem.code}",
+        "title": problem.row.title,
+        "status": problem.row.status,
+        "code": problem.code,
+        "detail": problem.detail,
+    }
+    if problem.field is not None:
+        body["field"] = problem.field
+    return JsonResponse(
+        body, status=problem.row.status, headers=problem.headers, content_type="application/problem+json"
+    )
+
+
+MACHINE_PREFIXES = ("/api/", "/github/")
+
+
+def is_machine_route(request: HttpRequest) -> bool:
+    """Whether this address answers programs: then every refusal is problem+json, whoever raised it."""
+    return request.path.startswith(MACHINE_PREFIXES)

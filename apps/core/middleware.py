@@ -1,0 +1,57 @@
+"""Turns exceptions into the answers of core.errors."""
+
+import logging
+
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from apps.core.errors import Problem, is_machine_route, problem_response
+
+log = logging.getLogger(__name__)
+
+
+def as_problem(error: Exception) -> Problem | None:
+    """The refusal that an exception of ours, of Django or of the database means; None for a fault of the hub."""
+    match error:
+        case Problem():
+            return error
+        case RequestDataTooBig():
+            return Problem("too_large", str(error))
+        case BadRequest() | SuspiciousOperation():
+            return Problem("malformed", str(error))
+        case PermissionDenied():
+            return Problem("not_permitted", str(error) or "You may not do this.")
+        case Http404():
+            return Problem("not_found", "There is nothing at this address, or not for you.")
+        case OperationalError() | InterfaceError():
+            log.error("database: %s", error)
+            return Problem("unavailable", "The database does not answer.", headers={"Retry-After": "5"})
+    return None
+
+
+class ProblemMiddleware:
+    """Machine routes answer problem+json to everything; pages show our Problem as a page and leave Django the rest."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        problem = as_problem(error)
+        if problem is None:
+            if not is_machine_route(request):
+                return None
+            log.exception("unhandled on %s", request.path, exc_info=error)
+            problem = Problem("internal", "The hub failed; its operators can see why.")
+        elif not is_machine_route(request) and not isinstance(error, Problem | OperationalError | InterfaceError):
+            return None
+        if is_machine_route(request):
+            return problem_response(problem)
+        response = render(request, "errors/problem.html", {"problem": problem}, status=problem.row.status)
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+        return response

@@ -1,0 +1,23 @@
+"""The permissions that exist. Which role has which stands in apps/accounts/policy.py, as one table."""
+
+import enum
+
+
+class Permission(enum.StrEnum):
+    """Spelled `noun:verb`. The noun is the model's name."""
+
+    LEVEL_CHANGE = "level:change"
+    PLATFORM_RENAME = "platform:rename"
+    CALLBACK_VIEW_PRIVATE = "callback:view_private"
+    REJECTION_VIEW = "rejection:view"
+
+
+class Open(enum.StrEnum):
+    """The declarations that ask for no role."""
+
+    PUBLIC = "public"  # anyone may call it
+    SIGNED = "signed"  # the view itself verifies a signature: HMAC or OIDC
+    SIGNED_IN = "signed in"  # any user
+
+
+Access = Permission | Open

@@ -1,0 +1,97 @@
+"""Levels and the rules for changing them directly: tables and pure functions. /policy/ prints them.
+
+Source: docs/protocol.md, "Levels" (upstream's Cross-Repository CI Relay).
+"""
+
+from dataclasses import dataclass, fields
+
+PULL_REQUEST = "pull_request"
+NIGHTLY = "nightly"
+EVENTS = (PULL_REQUEST, NIGHTLY)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One rung. The texts from `events` on are what the level does, as pages print it."""
+
+    number: int
+    name: str
+    events: str
+    results: str
+    check: str
+    blocks: str
+
+    @property
+    def code(self) -> str:
+        return f"L{self.number}"
+
+
+LEVELS: tuple[Level, ...] = (
+    Level(0, "Unlisted", "not sent", "not kept", "none", "no"),
+    Level(1, "Onboarding", "sent", "private: only the platform's members see its callbacks", "none", "no"),
+    Level(2, "Observation", "sent", "public, on this hub only", "none", "no"),
+    Level(3, "Stable", "sent", "public", "on a pull request labelled ciflow/crcr/<device>", "no"),
+    Level(4, "Mature", "sent", "public", "on every pull request", "yes, while its check is failed or unfinished"),
+)
+BY_CODE = {level.code: level for level in LEVELS}
+
+UNLISTED, ONBOARDING, OBSERVATION, STABLE, MATURE = range(5)
+
+# From this level on a repository's callbacks become public jobs; below it they are private (ONBOARDING) or not kept.
+PUBLIC_FROM = OBSERVATION
+# A raise beyond this level is not a maintainer's alone to make: it comes with an imported allowlist.
+DIRECT_UP_TO = OBSERVATION
+
+CONSEQUENCE_TITLES = {
+    "events": "Upstream events",
+    "results": "Results",
+    "check": "Check run on the pull request",
+    "blocks": "Blocks a merge",
+}
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """What one level change does to one thing: `before` and `after` as the levels' table says it."""
+
+    title: str
+    before: str
+    after: str
+
+    @property
+    def is_change(self) -> bool:
+        return self.before != self.after
+
+
+def consequences(before: int, after: int) -> list[Consequence]:
+    """What will change, thing by thing, unchanged ones included."""
+    old, new = LEVELS[before], LEVELS[after]
+    names = [f.name for f in fields(Level) if f.name in CONSEQUENCE_TITLES]
+    return [Consequence(CONSEQUENCE_TITLES[name], getattr(old, name), getattr(new, name)) for name in names]
+
+
+def refuse_direct_change(before: int, after: int, *, device: str) -> str | None:
+    """Why this level cannot be set directly, as a sentence that says what to do; None where it can be.
+
+    `device` is the label word that L3 needs: the repository's, or the one sent with the change.
+    """
+    if after == before:
+        return f"The repository is at {LEVELS[before].code} already."
+    if after > before and after > DIRECT_UP_TO:
+        return (
+            f"{LEVELS[after].code} cannot be reached by a direct change: raising goes up to "
+            f"{LEVELS[DIRECT_UP_TO].code}. Import the allowlist that upstream decided on."
+        )
+    if after == STABLE and not device:
+        return "L3 needs a device, the word in the label ciflow/crcr/<device>: send one."
+    return None
+
+
+def direct_targets(level: int) -> list[Level]:
+    """The levels that a direct change can set from here."""
+    return [target for target in LEVELS if refuse_direct_change(level, target.number, device="any") is None]
+
+
+def default_platform_slug(full_name: str) -> str:
+    """`owner-repo` in lower case: the platform that an unknown repository gets. Leaves room for `-2` behind it."""
+    return "".join(c if c.isalnum() else "-" for c in full_name.lower()).strip("-")[:70]

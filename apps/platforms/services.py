@@ -1,0 +1,309 @@
+"""Verbs on platforms: list, import, change a level, pin an identity, rename."""
+
+import dataclasses
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils.text import slugify
+
+from apps.audit.enums import Action
+from apps.audit.models import Event
+from apps.audit.services import HUB, Actor, Subject, record
+from apps.core.errors import Problem
+from apps.core.github import RepositoryIdentity
+from apps.core.wakeups import wake
+from apps.platforms.allowlist import Allowlist, Entry
+from apps.platforms.models import LevelInterval, Membership, Platform, Repository
+from apps.platforms.policy import LEVELS, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.topics import REPOSITORY_UNPINNED
+
+REASON_MAX = 2_000
+
+
+def subject_of(repository: Repository) -> Subject:
+    """The repository as the log names it."""
+    return Subject("repository", str(repository.public_id), repository.full_name)
+
+
+@transaction.atomic
+def create_platform(*, slug: str, name: str, kind: Platform.Kind, actor: Actor, now: datetime.datetime) -> Platform:
+    """Make a platform that no allowlist brings: an in-tree one. Raises Problem `malformed` when the slug is taken."""
+    if Platform.objects.filter(slug=slug).exists():
+        raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug")
+    platform = Platform.objects.create(slug=slug, name=name, kind=kind, created_at=now)
+    record(
+        action=Action.PLATFORM_CREATED,
+        actor=actor,
+        subject=Subject("platform", slug, name),
+        summary=f"{name} became a platform ({kind.label})",
+        after={"slug": slug, "name": name, "kind": kind.value},
+        now=now,
+    )
+    return platform
+
+
+@transaction.atomic
+def rename_platform(*, platform: Platform, name: str, slug: str, actor: Actor, now: datetime.datetime) -> None:
+    """Give a platform another name and slug. Raises Problem `malformed` when the slug is taken or empty."""
+    slug, name = slugify(slug), name.strip()
+    if not slug or not name:
+        raise Problem("malformed", "name and slug: both need at least one letter or digit.", "name")
+    if Platform.objects.filter(slug=slug).exclude(pk=platform.pk).exists():
+        raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug")
+    before = {"name": platform.name, "slug": platform.slug}
+    after = {"name": name, "slug": slug}
+    if before == after:
+        return
+    platform.name, platform.slug = name, slug
+    platform.save(update_fields=["name", "slug"])
+    record(
+        action=Action.PLATFORM_RENAMED,
+        actor=actor,
+        subject=Subject("platform", slug, name),
+        summary=f"{before['name']} is now called {name}",
+        before=before,
+        after=after,
+        now=now,
+    )
+
+
+@transaction.atomic
+def add_member(*, platform: Platform, user: Any, actor: Actor, now: datetime.datetime) -> bool:
+    """Let a user speak for a platform. Returns False, and writes nothing, when they already do."""
+    _, is_new = Membership.objects.get_or_create(platform=platform, user=user, defaults={"joined_at": now})
+    if is_new:
+        record(
+            action=Action.MEMBER_ADDED,
+            actor=actor,
+            subject=Subject("platform", platform.slug, platform.name),
+            summary=f"{user.get_username()} speaks for {platform.name}",
+            after={"user": user.get_username()},
+            now=now,
+            is_decision=False,
+        )
+    return is_new
+
+
+@transaction.atomic
+def change_level(
+    *,
+    repository: Repository,
+    level: int,
+    reason: str,
+    actor: Actor,
+    now: datetime.datetime,
+    evidence: str = "",
+    device: str = "",
+    expected_level: int | None = None,
+) -> Event:
+    """Set a repository's level directly: up to L2, or any lowering. Takes effect with the transaction.
+
+    `expected_level` is the level the decider saw; left out, the one that `repository` was read with.
+    Returns the decision. Raises Problem: `malformed` (no reason), `level_transition` (the rule that refuses it),
+    `level_stale` (someone changed it meanwhile).
+    """
+    reason = reason.strip()
+    if not reason:
+        raise Problem("malformed", "reason: say why, it becomes part of the public log.", "reason")
+    if len(reason) > REASON_MAX:
+        raise Problem("malformed", f"reason: {len(reason)} characters, at most {REASON_MAX}.", "reason")
+    expected = repository.level if expected_level is None else expected_level
+    locked = Repository.objects.select_for_update().get(pk=repository.pk)
+    if locked.level != expected:
+        raise Problem(
+            "level_stale",
+            f"{locked.full_name} is at {locked.level_code}, you decided on {LEVELS[expected].code}.",
+            "expected_level",
+        )
+    if refusal := refuse_direct_change(locked.level, level, device=device or locked.device):
+        raise Problem("level_transition", refusal, "level")
+    verb = "raised" if level > locked.level else "lowered"
+    return _set_listing(
+        locked,
+        _Listing(level, device or locked.device, locked.oncalls, locked.events),
+        actor=actor,
+        now=now,
+        summary=f"{locked.full_name} {verb} from {locked.level_code} to {LEVELS[level].code}",
+        reason=reason,
+        evidence={"text": evidence.strip()} if evidence.strip() else {},
+    )
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """What the allowlist says of one repository."""
+
+    level: int
+    device: str
+    oncalls: list[str]
+    events: list[str]
+
+    @classmethod
+    def of(cls, repository: Repository) -> "_Listing":
+        return cls(repository.level, repository.device, repository.oncalls, repository.events)
+
+    @classmethod
+    def from_entry(cls, entry: Entry, known: Repository | None) -> "_Listing":
+        # A device is written at L3 only; elsewhere the file does not speak of it and the known one stays.
+        device = entry.device or (known.device if known else "")
+        return cls(entry.level, device, list(entry.oncalls), sorted(entry.events))
+
+
+def _set_listing(
+    repository: Repository,
+    to: _Listing,
+    *,
+    actor: Actor,
+    now: datetime.datetime,
+    summary: str,
+    reason: str,
+    evidence: dict[str, Any],
+    action: Action | None = None,
+) -> Event:
+    """Apply a listing to a locked repository: row, interval, event, wake-up. The compare-and-set is the last guard."""
+    before = _Listing.of(repository)
+    changed = Repository.objects.filter(pk=repository.pk, level=before.level).update(**dataclasses.asdict(to))
+    if changed != 1:
+        raise Problem("level_stale", f"{repository.full_name} has changed meanwhile.", "expected_level")
+    if to.level > UNLISTED and repository.github_id is None:
+        wake(REPOSITORY_UNPINNED, [str(repository.pk)], now=now)
+    if action is None:
+        action = Action.LEVEL_CHANGED if to.level != before.level else Action.DETAILS_CHANGED
+    event = record(
+        action=action,
+        actor=actor,
+        subject=subject_of(repository),
+        summary=summary,
+        before=_spelled(before),
+        after=_spelled(to),
+        reason=reason,
+        evidence=evidence,
+        now=now,
+    )
+    if to.level != before.level or action is Action.REPOSITORY_LISTED:
+        LevelInterval.objects.filter(repository=repository, ended_at=None).update(ended_at=now)
+        LevelInterval.objects.create(repository=repository, level=to.level, started_at=now, event_seq=event.seq)
+    for name, value in dataclasses.asdict(to).items():
+        setattr(repository, name, value)
+    return event
+
+
+def _spelled(listing: _Listing) -> dict[str, Any]:
+    return dataclasses.asdict(listing) | {"level": LEVELS[listing.level].code}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of an import's outcome."""
+
+    full_name: str
+    summary: str
+    event_seq: int
+
+
+@transaction.atomic
+def import_allowlist(
+    *, allowlist: Allowlist, source: str, sha256: str, actor: Actor, now: datetime.datetime
+) -> list[Change]:
+    """Make the hub's listing equal to a parsed allowlist file: what the file leaves out becomes unlisted (L0).
+
+    Any level may be set, as an external change without an evidence bundle: the file is upstream's decision, not the
+    hub's. `source` names the file, `sha256` its content. Returns what changed; an unchanged listing writes nothing.
+    """
+    # One import or direct change at a time per repository: rows are locked in one order.
+    known = {r.full_name.lower(): r for r in Repository.objects.select_for_update().order_by("pk")}
+    changes = []
+    for entry in allowlist.entries:
+        repository = known.get(entry.full_name.lower())
+        is_new = repository is None
+        if repository is None:
+            repository = _create_repository(entry.full_name, now)
+        to = _Listing.from_entry(entry, repository)
+        before = _Listing.of(repository)
+        if to != before or is_new:
+            changes.append((repository, to, before, entry.line, is_new))
+    listed = {entry.full_name.lower() for entry in allowlist.entries}
+    for name, repository in known.items():
+        before = _Listing.of(repository)
+        if name not in listed and before.level != UNLISTED:
+            changes.append((repository, dataclasses.replace(before, level=UNLISTED), before, 0, False))
+    outcome = []
+    for repository, to, before, line, is_new in changes:
+        summary = _import_summary(repository, before, to, is_new)
+        event = _set_listing(
+            repository,
+            to,
+            actor=actor,
+            now=now,
+            summary=summary,
+            reason=f"external change: allowlist {source}",
+            evidence={"bundle": "none", "source": source, "sha256": sha256, "line": line},
+            action=Action.REPOSITORY_LISTED if is_new else None,
+        )
+        outcome.append(Change(repository.full_name, summary, event.seq))
+    return outcome
+
+
+def _import_summary(repository: Repository, before: _Listing, to: _Listing, is_new: bool) -> str:
+    name, old, new = repository.full_name, LEVELS[before.level].code, LEVELS[to.level].code
+    if is_new:
+        return f"{name} listed at {new}"
+    if to.level == UNLISTED:
+        return f"{name} taken off the allowlist, from {old}"
+    if to.level != before.level:
+        return f"{name} {'raised' if to.level > before.level else 'lowered'} from {old} to {new}"
+    names = [f.name for f in dataclasses.fields(_Listing) if getattr(before, f.name) != getattr(to, f.name)]
+    return f"{name}: {' and '.join(names)} changed"
+
+
+def _create_repository(full_name: str, now: datetime.datetime) -> Repository:
+    slug = default_platform_slug(full_name)
+    taken = set(Platform.objects.filter(slug__startswith=slug).values_list("slug", flat=True))
+    candidates = (slug if n == 1 else f"{slug}-{n}" for n in range(1, len(taken) + 2))
+    platform = Platform.objects.create(
+        slug=next(c for c in candidates if c not in taken), name=full_name.split("/")[1], created_at=now
+    )
+    return Repository.objects.create(platform=platform, full_name=full_name)
+
+
+@transaction.atomic
+def pin_identity(
+    *, repository_id: int, identity: RepositoryIdentity, source: Repository.PinSource, now: datetime.datetime
+) -> bool:
+    """Pin a repository to GitHub's numeric ids. Returns whether this call changed anything.
+
+    A pin from a first callback is kept only until GitHub itself can be asked: GitHub's answer then confirms or
+    corrects it, and either is on record. A pin that GitHub gave is never replaced here.
+    """
+    repository = Repository.objects.select_for_update().get(pk=repository_id)
+    if repository.pin_source == Repository.PinSource.GITHUB_API:
+        return False
+    if repository.github_id is not None and source is Repository.PinSource.FIRST_SIGHT:
+        return False
+    if other := Repository.objects.filter(github_id=identity.github_id).exclude(pk=repository_id).first():
+        raise Problem(
+            "identity_replaced",
+            f"GitHub id {identity.github_id} is pinned to {other.full_name}: {repository.full_name} is a rename of it, "
+            "list it once.",
+        )
+    before = {"github_id": repository.github_id, "github_owner_id": repository.github_owner_id}
+    after = {"github_id": identity.github_id, "github_owner_id": identity.github_owner_id}
+    is_correction = repository.github_id is not None and before != after
+    repository.github_id = identity.github_id
+    repository.github_owner_id = identity.github_owner_id
+    repository.pin_source, repository.pinned_at = source, now
+    repository.save(update_fields=["github_id", "github_owner_id", "pin_source", "pinned_at"])
+    record(
+        action=Action.IDENTITY_REPINNED if is_correction else Action.IDENTITY_PINNED,
+        actor=HUB,
+        subject=subject_of(repository),
+        summary=f"{repository.full_name} pinned to GitHub id {identity.github_id}",
+        before={key: str(value) for key, value in before.items() if value is not None},
+        after={key: str(value) for key, value in after.items()},
+        reason=source.label,
+        now=now,
+        is_decision=is_correction,
+    )
+    return True

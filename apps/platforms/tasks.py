@@ -1,0 +1,32 @@
+"""Background tasks of platforms."""
+
+import logging
+
+from celery import shared_task
+
+from apps.core.clock import now
+from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.platforms.models import Repository
+from apps.platforms.services import pin_identity
+
+log = logging.getLogger(__name__)
+
+
+def enqueue_pinning(keys: list[str]) -> None:
+    """Wake-up handler of `repository_unpinned`."""
+    for key in keys:
+        pin_repository.delay(int(key))
+
+
+@shared_task
+def pin_repository(repository_id: int) -> None:
+    """Ask GitHub which numeric ids a listed name stands for. Where it cannot say, the first callback asks again."""
+    repository = Repository.objects.get(pk=repository_id)
+    if repository.pin_source == Repository.PinSource.GITHUB_API:
+        return
+    try:
+        identity = client().repository_identity(repository.full_name)
+    except (GitHubRefused, GitHubUnavailable) as error:
+        log.warning("%s stays unpinned: %s", repository.full_name, error)
+        return
+    pin_identity(repository_id=repository_id, identity=identity, source=Repository.PinSource.GITHUB_API, now=now())

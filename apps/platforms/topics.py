@@ -1,0 +1,3 @@
+"""Wake-up topics of platforms. Keys are primary keys as text."""
+
+REPOSITORY_UNPINNED = "repository_unpinned"

@@ -1,0 +1,80 @@
+"""Acts on platforms: a change of level, a new name."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from apps.accounts.services import actor_of
+from apps.core.access import requires
+from apps.core.clock import now
+from apps.core.errors import Problem
+from apps.core.permissions import Permission
+from apps.platforms.forms import LevelForm, RenameForm
+from apps.platforms.policy import LEVELS, consequences, direct_targets
+from apps.platforms.selectors import platform_or_404, repository_or_404
+from apps.platforms.services import change_level, rename_platform
+
+
+@requires(Permission.LEVEL_CHANGE)
+@require_http_methods(["GET", "POST"])
+def level(request: HttpRequest, owner: str, name: str) -> HttpResponse:
+    """`/repositories/<owner>/<name>/level/`: shows what each level would change; POST sets it.
+
+    `?to=<number>` chooses the level whose consequences are shown (without JavaScript: a link per level).
+    """
+    repository = repository_or_404(owner, name)
+    targets = direct_targets(repository.level)
+    if request.method == "POST":
+        form = LevelForm(request.POST, repository=repository)
+        if form.is_valid():
+            values = form.cleaned_data
+            try:
+                event = change_level(
+                    repository=repository,
+                    level=values["level"],
+                    reason=values["reason"],
+                    evidence=values["evidence"],
+                    device=values.get("device", ""),
+                    expected_level=values["expected_level"],
+                    actor=actor_of(request.user),
+                    now=now(),
+                )
+            except Problem as problem:
+                form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
+            else:
+                messages.success(
+                    request, f"Decision #{event.seq}: {repository.full_name} is now at {LEVELS[values['level']].code}."
+                )
+                return redirect("public:platform", slug=repository.platform.slug)
+        chosen = form.data.get("level", "")
+    else:
+        chosen = request.GET.get("to", "")
+        form = LevelForm(repository=repository)
+    target = next((t for t in targets if str(t.number) == chosen), targets[0])
+    form.fields["level"].initial = target.number
+    context = {
+        "repository": repository,
+        "form": form,
+        "targets": targets,
+        "target": target,
+        "consequences": consequences(repository.level, target.number),
+        "levels": LEVELS,
+    }
+    return render(request, "platforms/repository_level.html", context)
+
+
+@requires(Permission.PLATFORM_RENAME)
+@require_http_methods(["GET", "POST"])
+def rename(request: HttpRequest, slug: str) -> HttpResponse:
+    """`/platforms/<slug>/name/`: give an imported platform the name people know."""
+    platform = platform_or_404(slug)
+    form = RenameForm(request.POST or None, platform=platform)
+    if request.method == "POST" and form.is_valid():
+        try:
+            rename_platform(platform=platform, actor=actor_of(request.user), now=now(), **form.cleaned_data)
+        except Problem as problem:
+            form.add_error(problem.field, problem.detail)
+        else:
+            return redirect("public:platform", slug=platform.slug)
+    return render(request, "platforms/platform_rename.html", {"platform": platform, "form": form})

@@ -1,0 +1,12 @@
+from django.apps import AppConfig
+
+
+class RelayConfig(AppConfig):
+    name = "apps.relay"
+
+    def ready(self) -> None:
+        from apps.core.wakeups import register
+        from apps.relay import tasks, topics
+
+        register(topics.DELIVERY_RECEIVED, tasks.fan_out_deliveries)
+        register(topics.DISPATCH_PENDING, tasks.enqueue_dispatches)

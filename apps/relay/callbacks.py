@@ -1,0 +1,166 @@
+"""The callback verb: from a verified identity and a raw body to an answer."""
+
+import dataclasses
+import datetime
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from apps.core.errors import Problem
+from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
+from apps.platforms.models import Repository
+from apps.platforms.policy import PUBLIC_FROM, UNLISTED
+from apps.platforms.selectors import Standing, standing_of
+from apps.platforms.services import pin_identity
+from apps.relay import fields, policy, store
+from apps.relay.enums import Answer
+from apps.relay.identity import Identity, Refused
+
+log = logging.getLogger(__name__)
+
+_RACES = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a callback came to. `job` is the public id of its job, None where there is no public one."""
+
+    answer: Answer
+    job: UUID | None = None
+
+
+def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: datetime.datetime) -> Outcome:
+    """Validate one callback and apply it, in one transaction.
+
+    `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
+    is kept; at L1 it is kept privately. Raises Problem: `identity_replaced` (a listed name with other ids than the
+    pinned ones), `malformed`, `claims_contradict`, `never_dispatched`,
+    `completion_conflict` (kept on record), `unavailable`.
+    """
+    if standing is not None:
+        _compare_ids(identity, standing)
+    callback = fields.read(raw)
+    if standing is None or standing.level == UNLISTED:
+        return Outcome(Answer.IGNORED)
+    _compare_claims(identity, callback)
+    is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
+    for _ in range(_RACES):
+        known = store.read(standing.repository_id, callback)
+        if is_dispatched and known.dispatch_id is None:
+            raise Problem(
+                "never_dispatched",
+                f"delivery_id: the hub never sent {callback.delivery_id[:60]} to {standing.full_name}.",
+                "delivery_id",
+            )
+        if not is_dispatched:
+            # Informational: a body that names a real delivery does not get to stand for it.
+            known = dataclasses.replace(known, event=None, dispatch_id=None)
+        if standing.level < PUBLIC_FROM:
+            store.keep_private(standing.repository_id, callback, claims=identity.claims, now=now)
+            return Outcome(Answer.IGNORED)
+        row = policy.decide(known.state, callback.report, expects_start=is_dispatched)
+        if row.answer is Answer.DUPLICATE:
+            return Outcome(Answer.DUPLICATE, known.job_public_id)
+        bucket = policy.bucket_of_report(callback.report)
+        job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
+        if job is None:
+            continue
+        if row.answer is Answer.CONFLICT:
+            raise Problem(
+                "completion_conflict",
+                f"workflow.conclusion: the job ended as {known.state.conclusion} with "
+                f"{_spelled(known.state.counts)}; this callback says {callback.report.conclusion} with "
+                f"{_spelled(callback.report.counts)}. It is kept on the job's record.",
+                "workflow.conclusion",
+            )
+        return Outcome(row.answer, job)
+    raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
+
+
+def _spelled(counts: policy.Counts) -> str:
+    if counts.total is None:
+        return "no test counts"
+    return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped of {counts.total}"
+
+
+def _compare_ids(identity: Identity, standing: Standing) -> None:
+    pinned = (standing.github_id, standing.github_owner_id)
+    if standing.github_id is not None and pinned != (identity.repository_id, identity.owner_id):
+        raise Problem(
+            "identity_replaced",
+            f"repository_id, repository_owner_id: {standing.full_name} was listed as id {standing.github_id} of "
+            f"owner {standing.github_owner_id}; this token says {identity.repository_id} of {identity.owner_id}.",
+            "repository_id",
+        )
+
+
+def _compare_claims(identity: Identity, callback: fields.Callback) -> None:
+    for name, claimed, said in (
+        ("run_id", identity.run_id, callback.run_id),
+        ("run_attempt", identity.run_attempt, callback.run_attempt),
+    ):
+        if claimed != said:
+            raise Problem(
+                "claims_contradict",
+                f"workflow.{name}: the body says {said}, the token of this run says {claimed}.",
+                f"workflow.{name}",
+            )
+
+
+def resolve(*, identity: Identity, now: datetime.datetime) -> Standing | None:
+    """The listed repository that an identity stands for; None when it stands for none.
+
+    Identity is GitHub's numeric ids; the name only finds a repository that is not pinned yet, and such a one is
+    pinned here: to GitHub's answer, or to the claims, flagged, when GitHub cannot be asked.
+    """
+    standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
+    if standing is None:
+        return None
+    if standing.github_id is None and standing.level > UNLISTED:
+        _pin(standing, identity, now)
+        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
+    return standing
+
+
+def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None:
+    try:
+        found = client().repository_identity(standing.full_name)
+        source = Repository.PinSource.GITHUB_API
+    except (GitHubRefused, GitHubUnavailable) as error:
+        log.warning("%s is pinned at first sight: %s", standing.full_name, error)
+        found = RepositoryIdentity(identity.repository, identity.repository_id, identity.owner_id)
+        source = Repository.PinSource.FIRST_SIGHT
+    pin_identity(repository_id=standing.repository_id, identity=found, source=source, now=now)
+
+
+def count_rejection(
+    *, problem: Problem, identity: Identity | None, standing: Standing | None, now: datetime.datetime
+) -> None:
+    """Count a refusal by (issuer, ids, code, reason).
+
+    Nothing that is counted by comes from a body or an unverified token: whoever floods the hub fills few rows.
+    """
+    issuer, reason = identity.issuer if identity else "", problem.row.title
+    if isinstance(problem, Refused):
+        issuer, reason = problem.issuer, problem.reason
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO relay_rejection (issuer, repository_claim, repository_id_claim, owner_id_claim, code, reason, "
+            "repository_id, count, first_seen, last_seen) VALUES (%s, %s, %s, %s, %s, %s, %s, 1, %s, %s) "
+            "ON CONFLICT (issuer, repository_claim, repository_id_claim, owner_id_claim, code, reason) "
+            "DO UPDATE SET count = relay_rejection.count + 1, last_seen = excluded.last_seen, "
+            "repository_id = COALESCE(excluded.repository_id, relay_rejection.repository_id)",
+            [
+                issuer,
+                identity.repository if identity else "",
+                str(identity.repository_id) if identity else "",
+                str(identity.owner_id) if identity else "",
+                problem.code,
+                reason,
+                standing.repository_id if standing else None,
+                now,
+                now,
+            ],
+        )

@@ -1,0 +1,242 @@
+"""What a stand-in answers: the routes of GitHub's API that the hub and its downstreams use, and the issuer's."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from apps.simulator import shapes
+from apps.simulator.access import GRANTED, Access, InstallationToken, Run
+from apps.simulator.directory import Directory, Repository
+from apps.simulator.dispatches import Dispatches
+from apps.simulator.oidc import CLAIMS, SigningKeys
+from apps.simulator.wire import Answer, Refusal, Request
+
+MOST_CLIENT_PAYLOAD_KEYS = 10
+LARGEST_CLIENT_PAYLOAD = 65_535  # bytes
+LONGEST_EVENT_TYPE = 100
+DOCS = "https://docs.github.com/rest"
+
+_REPOSITORY = r"(?:/repos/(?P<full_name>[^/]+/[^/]+)|/repositories/(?P<number>\d{1,18}))"
+
+
+class Answers:
+    """One method per route. Every one returns an Answer or raises Refusal."""
+
+    def __init__(
+        self, *, access: Access, directory: Directory, keys: SigningKeys, dispatches: Dispatches, url: Callable[[], str]
+    ) -> None:
+        """`url` gives the stand-in's base URL, which is known only once it listens."""
+        self._access = access
+        self._directory = directory
+        self._keys = keys
+        self._dispatches = dispatches
+        self._url = url
+
+    def route(self, request: Request) -> Answer:
+        """Answer a request. Raises Refusal 404 where no route fits."""
+        for method, pattern, view in _ROUTES:
+            if method == request.method and (match := pattern.fullmatch(request.path)):
+                return view(self, request, **match.groupdict())
+        raise Refusal(404, "Not Found")
+
+    def _get_app(self, request: Request) -> Answer:
+        self._access.require_app(request.bearer())
+        return Answer(200, shapes.app(self._access.app_id, self._url()))
+
+    def _get_installation(self, request: Request, full_name: str | None, number: str | None) -> Answer:
+        self._access.require_app(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if not repository.installed:
+            raise Refusal(404, "Not Found")
+        return Answer(200, shapes.installation(repository, self._access.app_id, self._url()))
+
+    def _create_token(self, request: Request, installation: str) -> Answer:
+        self._access.require_app(request.bearer())
+        reach = self._directory.installed_at(int(installation))
+        if not reach:
+            raise Refusal(404, "Not Found")
+        wish = _object(request.json() or {})
+        permissions = _object(wish.get("permissions") or GRANTED)
+        ranks = {"read": 1, "write": 2}
+        if any(ranks.get(word, 9) > ranks.get(GRANTED.get(name, ""), 0) for name, word in permissions.items()):
+            raise Refusal(422, "The permissions requested are not granted to this installation.")
+        subset = None
+        if wish.get("repositories") or wish.get("repository_ids"):
+            names, ids = list(wish.get("repositories") or []), list(wish.get("repository_ids") or [])
+            subset = tuple(r.id for r in reach if r.name in names or r.id in ids)
+            if len(subset) != len(names) + len(ids):
+                raise Refusal(
+                    422,
+                    "There is at least one repository that does not exist or is not accessible to the parent "
+                    "installation.",
+                )
+        token, end = self._access.issue_installation_token(InstallationToken(int(installation), permissions, subset))
+        answer = {"token": token, "expires_at": shapes.iso(end), "permissions": permissions}
+        return Answer(201, answer | {"repository_selection": "selected"})
+
+    def _get_repository(self, request: Request, full_name: str | None, number: str | None) -> Answer:
+        token = self._access.installation_token(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if repository.private and (token is None or not token.reaches(repository)):
+            raise Refusal(404, "Not Found")
+        return Answer(200, shapes.repository_json(repository, self._url()))
+
+    def _create_dispatch(self, request: Request, full_name: str | None, number: str | None) -> Answer:
+        token = self._access.installation_token(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if token is None:
+            raise Refusal(401, "Requires authentication")
+        if not token.reaches(repository) or token.permissions.get("contents") != "write":
+            # GitHub admits that a public repository exists, and denies a private one.
+            if repository.private:
+                raise Refusal(404, "Not Found")
+            raise Refusal(403, "Resource not accessible by integration")
+        event_type, client_payload = _dispatch_body(_object(request.json()))
+        dispatch = self._dispatches.accept(repository.full_name, event_type, client_payload)
+        return Answer(204, after=partial(self._dispatches.announce, dispatch))
+
+    def _repository(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
+        """The repository a path names, or the redirect GitHub sends for its former name. Raises Refusal 404."""
+        found = self._directory.find(full_name) if full_name is not None else self._directory.by_id(int(number or 0))
+        if found is not None:
+            return found
+        moved = self._directory.moved(full_name) if full_name is not None else None
+        if moved is None:
+            raise Refusal(404, "Not Found")
+        location = f"{self._url()}/repositories/{moved.id}{request.path.removeprefix(f'/repos/{full_name}')}"
+        status, message = (301, "Moved Permanently") if request.method == "GET" else (307, "Temporary Redirect")
+        return Answer(
+            status, {"message": message, "url": location, "documentation_url": DOCS}, headers={"Location": location}
+        )
+
+    # --- the issuer -------------------------------------------------------------------------------------------
+
+    def _get_jwks(self, request: Request) -> Answer:
+        return Answer(200, self._keys.jwks())
+
+    def _get_issuer(self, request: Request) -> Answer:
+        return Answer(
+            200,
+            {
+                "issuer": self._url(),
+                "jwks_uri": f"{self._url()}/.well-known/jwks",
+                "subject_types_supported": ["public", "pairwise"],
+                "response_types_supported": ["id_token"],
+                "claims_supported": CLAIMS,
+                "id_token_signing_alg_values_supported": ["RS256"],
+                "scopes_supported": ["openid"],
+            },
+        )
+
+    def mint(
+        self,
+        repository: Repository,
+        *,
+        audience: str,
+        run_id: str,
+        run_attempt: int,
+        workflow: str,
+        overrides: dict[str, Any] | None = None,
+    ) -> str:
+        """A signed OIDC token. `overrides` replace claims; None leaves a claim out."""
+        claims = shapes.oidc_claims(
+            repository,
+            issuer=self._url(),
+            audience=audience,
+            run_id=run_id,
+            run_attempt=run_attempt,
+            workflow=workflow,
+        )
+        return self._keys.sign({k: v for k, v in (claims | (overrides or {})).items() if v is not None})
+
+    def _get_oidc_token(self, request: Request) -> Answer:
+        run = self._access.run(request.bearer())
+        repository = self._directory.by_id(run.repository_id)
+        if repository is None:
+            raise Refusal(404, "Not Found")
+        token = self.mint(
+            repository,
+            audience=request.query.get("audience", ""),
+            run_id=run.run_id,
+            run_attempt=run.run_attempt,
+            workflow=run.workflow,
+        )
+        return Answer(200, {"count": len(token), "value": token})
+
+    # --- the stand-in's own -----------------------------------------------------------------------------------
+
+    def _create_run(self, request: Request) -> Answer:
+        wish = _object(request.json())
+        repository = self._directory.find(str(wish.get("repository", "")))
+        if repository is None:
+            raise Refusal(404, "Not Found")
+        run_id, attempt = str(wish.get("run_id", "")), str(wish.get("run_attempt", 1))
+        if not re.fullmatch(r"[1-9][0-9]{0,17}", run_id) or not re.fullmatch(r"[1-9][0-9]{0,5}", attempt):
+            raise Refusal(422, "run_id and run_attempt must be positive numbers")
+        run = Run(repository.id, run_id, int(attempt), str(wish.get("workflow", "CI")))
+        return Answer(
+            201,
+            {
+                # As on GitHub the URL brings a query, and callers append `&audience=`.
+                "token_url": f"{self._url()}/_actions/token?api-version=2.0",
+                "request_token": self._access.issue_run_token(run),
+            },
+        )
+
+    def _list_dispatches(self, request: Request) -> Answer:
+        wanted = request.query.get("repository", "").lower()
+        rows = [asdict(d) for d in self._dispatches.all() if not wanted or d.repository.lower() == wanted]
+        return Answer(200, {"dispatches": rows})
+
+
+def _dispatch_body(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """event_type and client_payload of a dispatch. Raises Refusal 422 where GitHub would."""
+    event_type, payload = body.get("event_type"), body.get("client_payload", {})
+    if event_type is None:
+        raise Refusal(422, 'Invalid request.\n\n"event_type" wasn\'t supplied.')
+    if not isinstance(event_type, str) or not 0 < len(event_type) <= LONGEST_EVENT_TYPE:
+        raise Refusal(422, f"Invalid request.\n\nevent_type must be text of at most {LONGEST_EVENT_TYPE} characters.")
+    if not isinstance(payload, dict):
+        raise Refusal(422, "Invalid request.\n\nFor 'properties/client_payload', the value is not an object.")
+    if len(payload) > MOST_CLIENT_PAYLOAD_KEYS:
+        raise Refusal(
+            422,
+            f"Invalid request.\n\nNo more than {MOST_CLIENT_PAYLOAD_KEYS} properties are allowed; "
+            f"{len(payload)} were supplied.",
+        )
+    compact = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    if len(compact) > LARGEST_CLIENT_PAYLOAD:
+        raise Refusal(422, "client_payload is too large.")
+    return event_type, payload
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Refusal(422, "Invalid request.\n\nFor 'links/0/schema', the value is not an object.")
+    return value
+
+
+_ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
+    (method, re.compile(pattern), view)
+    for method, pattern, view in (
+        ("GET", r"/app", Answers._get_app),
+        ("POST", r"/app/installations/(?P<installation>\d{1,18})/access_tokens", Answers._create_token),
+        ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
+        ("GET", _REPOSITORY, Answers._get_repository),
+        ("POST", _REPOSITORY + r"/dispatches", Answers._create_dispatch),
+        ("GET", r"/\.well-known/jwks", Answers._get_jwks),
+        ("GET", r"/\.well-known/openid-configuration", Answers._get_issuer),
+        ("GET", r"/_actions/token", Answers._get_oidc_token),
+        ("POST", r"/_standin/runs", Answers._create_run),
+        ("GET", r"/_standin/dispatches", Answers._list_dispatches),
+    )
+)

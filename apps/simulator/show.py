@@ -1,0 +1,166 @@
+"""The demo's whole outside world, run together: what `manage.py simulate` does."""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from apps.simulator.characters import CHARACTERS
+from apps.simulator.downstream import Downstreams
+from apps.simulator.loopback import send
+from apps.simulator.notebook import Notebook
+from apps.simulator.oidc import kept_key
+from apps.simulator.standin import Dispatch, GitHubStandIn
+from apps.simulator.timetable import Timetable
+from apps.simulator.upstream import OWNER_ID, REPOSITORY_ID, Upstream
+
+log = logging.getLogger(__name__)
+
+KEY_FILE = "standin-oidc.pem"
+NOTEBOOK_FILE = "simulator.json"
+
+# A visitor should see answers come in at once: the first events follow each other quickly, and their jobs are short.
+BURST_EVENTS = 12
+BURST_EVERY_SECONDS = 0.6
+BURST_PACE = 0.12
+READY_EVERY_SECONDS = 0.5
+# With `events` given: how long after the last sign of life the show is over.
+QUIET_SECONDS = 10.0
+
+
+class PortTaken(Exception):
+    """The stand-in's port is in use."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the show plays: the hub's address and secrets, as settings and demo.json give them."""
+
+    hub_url: str
+    port: int
+    app_id: str
+    app_private_key: str
+    webhook_secret: str
+    audience: str
+    upstream: str
+    data_dir: Path
+
+
+class Show:
+    """One run. `run()` returns when `stop` is set, or when `events` events were sent and answered."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        stop: threading.Event,
+        seed: int,
+        every: float,
+        events: int | None = None,
+        burst_pace: float = BURST_PACE,
+        quiet: float = QUIET_SECONDS,
+    ) -> None:
+        """`every`: seconds between events after the first burst. `events` None: for ever."""
+        self._stage = stage
+        self._stop = stop
+        self._seed = seed
+        self._every = every
+        self._left = events
+        self._quiet = quiet
+        self._sent = 0
+        self._last_sign = 0.0
+        self._left_over: list[dict[str, Any]] = []  # callbacks an earlier process owed
+        self._timetable = Timetable()
+        self._notebook = Notebook(stage.data_dir / NOTEBOOK_FILE)
+        self._github = GitHubStandIn(
+            app_id=stage.app_id,
+            app_private_key=stage.app_private_key,
+            oidc_private_key=kept_key(stage.data_dir / KEY_FILE),
+            port=stage.port,
+            on_dispatch=self._on_dispatch,
+        )
+        self._downstreams = Downstreams(
+            hub_url=stage.hub_url,
+            github_url=self._github.url,
+            audience=stage.audience,
+            seed=seed,
+            timetable=self._timetable,
+            pace=burst_pace,
+        )
+        self._upstream = Upstream(
+            hub_url=stage.hub_url, webhook_secret=stage.webhook_secret, repository=stage.upstream, seed=seed
+        )
+
+    def run(self) -> None:
+        """Play until it is over. Raises PortTaken before anything happened. Ends within two seconds of `stop`."""
+        for character in CHARACTERS:
+            self._github.add_repository(
+                character.full_name, repository_id=character.repository_id, owner_id=character.owner_id
+            )
+        self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
+        if notes := self._notebook.read():
+            self._upstream.restore(notes["upstream"])
+            self._left_over = notes["pending"]
+        try:
+            self._github.start()
+        except OSError as error:
+            self._timetable.close()
+            raise PortTaken(f"Port {self._stage.port} cannot be used: {error.strerror}") from error
+        log.info("Stand-in for GitHub on %s, seed %d", self._github.url, self._seed)
+        try:
+            self._timetable.after(0, self._wait_for_hub)
+            self._stop.wait()
+        finally:
+            self._timetable.close()
+            self._github.stop()
+            self._write_notes()
+
+    def _wait_for_hub(self) -> None:
+        try:
+            ready = send("GET", f"{self._stage.hub_url}/readyz").status_code == 200
+        except requests.RequestException:
+            ready = False
+        if not ready:
+            self._timetable.after(READY_EVERY_SECONDS, self._wait_for_hub)
+            return
+        log.info("The hub on %s is ready", self._stage.hub_url)
+        left_over, self._left_over = self._left_over, []
+        self._downstreams.resume(left_over)
+        self._next_event()
+
+    def _next_event(self) -> None:
+        if self._left is not None and self._sent >= self._left:
+            self._end_when_quiet()
+            return
+        event = self._upstream.next_event()
+        self._sent += 1
+        self._last_sign = time.monotonic()
+        try:
+            answer = self._upstream.send(event)
+            if answer.status_code >= 400:
+                log.warning("The hub refused %s: %d", event, answer.status_code)
+        except requests.RequestException as error:
+            log.warning("The hub did not take %s: %s", event, type(error).__name__)
+        self._write_notes()
+        in_burst = self._sent < BURST_EVENTS
+        if not in_burst:
+            self._downstreams.pace = 1.0
+        self._timetable.after(BURST_EVERY_SECONDS if in_burst else self._every, self._next_event)
+
+    def _on_dispatch(self, dispatch: Dispatch) -> None:
+        self._last_sign = time.monotonic()
+        self._downstreams.on_dispatch(dispatch)
+
+    def _end_when_quiet(self) -> None:
+        if self._downstreams.pending() or time.monotonic() - self._last_sign < self._quiet:
+            self._timetable.after(0.2, self._end_when_quiet)
+        else:
+            self._stop.set()
+
+    def _write_notes(self) -> None:
+        pending = self._downstreams.pending() + self._left_over
+        self._notebook.write({"upstream": self._upstream.state(), "pending": pending})

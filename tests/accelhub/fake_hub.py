@@ -1,0 +1,45 @@
+"""A supervised hub whose programs are a few lines each: `python -m tests.accelhub.fake_hub '{"web": "code", …}'`.
+
+The keys are rows of the real table (web, relay, heavy, beat, simulate) or steps before it (migrate, static, seed); what
+is not given does nothing. PostgreSQL and Redis are switched off by URL.
+"""
+
+import json
+import os
+import sys
+
+from accelhub import supervisor
+from accelhub.embedded import EmbeddedError
+from accelhub.env import paths
+from accelhub.programs import PYTHON, Program
+from accelhub.programs import programs as real_programs
+
+IDLE = "import time; time.sleep(600)"
+STEPS = {"migrate": "MIGRATE", "static": "COLLECT_STATIC", "seed": "SEED_DEMO"}
+
+
+def main() -> None:
+    code: dict[str, str] = json.loads(sys.argv[1])
+    os.environ["DATABASE_URL"] = "postgres://db.invalid/hub"
+    os.environ["REDIS_URL"] = "redis://redis.invalid"
+    fakes = tuple(
+        Program(real.name, (PYTHON, "-c", code.get(real.name, IDLE)), stop_seconds=1, demo_only=real.demo_only)
+        for real in real_programs(paths().data)
+    )
+    supervisor.programs = lambda _data: fakes  # type: ignore[attr-defined]
+    for name, constant in STEPS.items():
+        setattr(supervisor, constant, Program(name, (PYTHON, "-c", code.get(name, "pass")), stop_seconds=1))
+    try:
+        supervisor.Supervisor(
+            paths(),
+            with_demo=True,
+            base_url=f"http://127.0.0.1:{os.environ['PORT']}",
+            banner=lambda: "the banner",
+            out=sys.stdout,
+        ).run()
+    except EmbeddedError as error:
+        sys.exit(error.message)
+
+
+if __name__ == "__main__":
+    main()

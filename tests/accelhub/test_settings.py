@@ -1,0 +1,202 @@
+"""Settings from the environment, secrets from files, and the system checks that refuse an unsafe hub."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
+from pytest_django import Settings
+
+from accelhub import demo
+from accelhub.checks import TAG, refuse_unsafe
+from accelhub.env import Paths, broker_url, database, redis_url
+from tests.environment import without_ours
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """An environment that says nothing about the hub, but where an empty data folder lies."""
+    for name in set(os.environ) - set(without_ours(os.environ)):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ACCELHUB_DATA_DIR", str(tmp_path))
+    return monkeypatch
+
+
+def settings_now() -> dict[str, Any]:
+    """The settings as a process that starts now would read them."""
+    return runpy.run_path(str(ROOT / "accelhub" / "settings.py"))
+
+
+class TestEnvironment:
+    def test_without_any_variable_it_is_a_local_hub_on_embedded_services(
+        self, environment: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        found = settings_now()
+        assert found["BASE_URL"] == "http://127.0.0.1:8000"
+        assert (found["DEMO"], found["DEBUG"]) == (False, False)
+        assert found["DATABASES"]["default"]["HOST"] == str(Paths(tmp_path).postgres_socket_dir)
+        assert found["CELERY_BROKER_URL"] == f"redis+socket://{Paths(tmp_path).redis_socket}"
+        assert found["GITHUB_API_URL"] == "https://api.github.com"
+        assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == ["https://token.actions.githubusercontent.com"]
+
+    def test_sockets_stay_short_and_apart_however_deep_the_data_folders_lie(self) -> None:
+        deep = Paths(Path("/home") / ("deep/" * 200))
+        assert len(str(deep.postgres_socket_dir / ".s.PGSQL.5432")) < 107
+        assert len(str(deep.redis_socket)) < 107
+        assert deep.runtime != Paths(Path("/home")).runtime
+
+    def test_servers_are_taken_by_url(self, environment: pytest.MonkeyPatch) -> None:
+        environment.setenv("DATABASE_URL", "postgres://me:secret@db.internal:6543/hub")
+        environment.setenv("REDIS_URL", "redis://redis.internal:6379/2")
+        assert database() | {"ENGINE": ""} == {
+            "ENGINE": "",
+            "NAME": "hub",
+            "USER": "me",
+            "PASSWORD": "secret",
+            "HOST": "db.internal",
+            "PORT": 6543,
+        }
+        assert redis_url() == broker_url() == "redis://redis.internal:6379/2"
+
+    def test_the_base_url_decides_about_cookies(self, environment: pytest.MonkeyPatch) -> None:
+        environment.setenv("ACCELHUB_BASE_URL", "https://hub.example/")
+        found = settings_now()
+        assert found["BASE_URL"] == "https://hub.example"
+        assert found["SESSION_COOKIE_SECURE"] is found["CSRF_COOKIE_SECURE"] is True
+        assert found["CSRF_TRUSTED_ORIGINS"] == ["https://hub.example"]
+        assert "hub.example" in found["ALLOWED_HOSTS"]
+        assert found["SECURE_HSTS_SECONDS"] > 0
+
+    def test_hubs_on_two_ports_of_one_machine_do_not_share_cookies(self, environment: pytest.MonkeyPatch) -> None:
+        names = set()
+        for port in ("8000", "8001"):
+            environment.setenv("PORT", port)
+            names.add(settings_now()["SESSION_COOKIE_NAME"])
+        assert len(names) == 2
+
+    def test_every_secret_may_come_from_a_file(self, tmp_path: Path) -> None:
+        secrets = {
+            "ACCELHUB_SECRET_KEY": "SECRET_KEY",
+            "ACCELHUB_GITHUB_WEBHOOK_SECRET": "GITHUB_WEBHOOK_SECRET",
+            "ACCELHUB_GITHUB_APP_ID": "GITHUB_APP_ID",
+            "ACCELHUB_GITHUB_APP_PRIVATE_KEY": "GITHUB_APP_PRIVATE_KEY",
+            "REDIS_URL": "REDIS_URL",
+        }
+        files = {f"{name}_FILE": str(tmp_path / name) for name in secrets} | {"DATABASE_URL_FILE": str(tmp_path / "db")}
+        for name in secrets:
+            (tmp_path / name).write_text(f"redis://{name}\nsecond line")
+        (tmp_path / "db").write_text("postgres://me:from-a-file@db.internal/hub")
+        # In a process of its own: the reader remembers what it read.
+        script = (
+            "import json; from django.conf import settings; "
+            f"print(json.dumps([[getattr(settings, name) for name in {list(secrets.values())!r}], "
+            "settings.DATABASES['default']['PASSWORD']]))"
+        )
+        found = json.loads(run("-c", script, DJANGO_SETTINGS_MODULE="accelhub.settings", **files).stdout)
+        assert found == [[f"redis://{name}\nsecond line" for name in secrets], "from-a-file"]
+
+
+class TestDemo:
+    def test_its_facts_are_made_once_and_kept(self, tmp_path: Path) -> None:
+        first = demo.ensure(tmp_path)
+        assert demo.ensure(tmp_path) == first == demo.load(tmp_path)
+        assert (tmp_path / demo.FILE).stat().st_mode & 0o077 == 0
+
+    def test_settings_read_them_in_demo_mode_only(self, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        facts = demo.ensure(tmp_path)
+        assert settings_now()["GITHUB_WEBHOOK_SECRET"] == ""
+        environment.setenv("ACCELHUB_DEMO", "1")
+        found = settings_now()
+        assert found["GITHUB_WEBHOOK_SECRET"] == facts.webhook_secret
+        assert found["GITHUB_API_URL"] == facts.api_url
+        assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == [facts.api_url]
+
+
+def errors() -> list[str]:
+    return [str(message.id) for message in run_checks(tags=[TAG])]
+
+
+class TestSystemChecks:
+    """A name for each way to set the hub up wrongly. The tests' own settings pass."""
+
+    def test_a_sound_setup_passes(self, settings: Settings) -> None:
+        assert errors() == []
+        refuse_unsafe()
+
+    @pytest.mark.parametrize("base", ["https://127.0.0.1", "http://hub.example", "http://192.168.1.2:8000"])
+    def test_e001_a_demo_that_others_can_reach(self, settings: Settings, base: str) -> None:
+        settings.DEMO, settings.BASE_URL = True, base
+        assert errors() == ["accelhub.E001"]
+        settings.DEMO = False
+        assert errors() == []
+
+    @pytest.mark.parametrize("name", ["SECRET_KEY", "GITHUB_WEBHOOK_SECRET", "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"])
+    def test_e002_a_missing_secret(self, settings: Settings, name: str) -> None:
+        setattr(settings, name, "unsafe: set ACCELHUB_SECRET_KEY" if name == "SECRET_KEY" else "")
+        (message,) = run_checks(tags=[TAG])
+        assert (message.id, message.msg) == ("accelhub.E002", f"ACCELHUB_{name} is not set.")
+        settings.DEBUG = True
+        assert errors() == []
+
+    @pytest.mark.parametrize("field", ["issuer", "jwks_url"])
+    @pytest.mark.parametrize(
+        ("url", "is_demo", "expected"),
+        [
+            ("http://ci.example", False, ["accelhub.E003"]),
+            ("http://ci.example", True, ["accelhub.E003"]),
+            ("http://127.0.0.1:9000", False, ["accelhub.E003"]),
+            ("http://127.0.0.1:9000", True, []),
+            ("https://ci.example", False, []),
+        ],
+    )
+    def test_e003_an_issuer_over_http(
+        self, settings: Settings, field: str, url: str, is_demo: bool, expected: list[str]
+    ) -> None:
+        settings.DEMO = is_demo
+        entry = {"issuer": "https://ci.example", "jwks_url": "https://ci.example/jwks", "kind": "github"}
+        settings.OIDC_ISSUERS = [entry | {field: url}]
+        assert errors() == expected
+
+    @pytest.mark.parametrize(
+        "entry", [{"issuer": "https://a"}, {"issuer": "https://a", "jwks_url": "https://a/j", "kind": "x"}]
+    )
+    def test_e004_an_issuer_that_is_not_complete(self, settings: Settings, entry: dict[str, str]) -> None:
+        settings.OIDC_ISSUERS = [entry]
+        assert errors() == ["accelhub.E004"]
+
+    def test_a_server_refuses_to_load_with_any_of_them(self, settings: Settings) -> None:
+        settings.GITHUB_WEBHOOK_SECRET = ""
+        with pytest.raises(ImproperlyConfigured, match=r"accelhub\.E002: ACCELHUB_GITHUB_WEBHOOK_SECRET is not set"):
+            refuse_unsafe()
+
+    def test_gunicorn_serves_no_unsafe_hub(self, tmp_path: Path) -> None:
+        done = run(
+            "-m",
+            "gunicorn",
+            "--config",
+            "python:accelhub.gunicorn",
+            "--check-config",
+            "accelhub.wsgi:application",
+            ACCELHUB_DATA_DIR=str(tmp_path),
+        )
+        assert done.returncode == 1
+        assert "accelhub.E002" in done.stderr
+
+
+def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=without_ours(os.environ) | environment,
+    )

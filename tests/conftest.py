@@ -1,0 +1,86 @@
+"""How every test runs: which environment, which servers, which databases.
+
+A test that touches the database asks for one of two things:
+
+- `db` (or `@pytest.mark.django_db`): one transaction, rolled back at the end. Fast; nothing is ever committed.
+- `cloned_database`: a database of its own, copied from the migrated one, dropped afterwards. For everything that
+  commits, uses several connections or threads, or talks to other processes. `hub` (a real HTTP server) and
+  `celery_worker_process` (a real worker) stand on it; see tests/live.py.
+
+pytest-django's `transactional_db` and `live_server` are refused: they empty tables with TRUNCATE, which the audit log
+forbids by trigger.
+"""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests import environment
+from tests.live import (
+    celery_worker_process,
+    cloned_database,
+    empty_redis,
+    hub,
+    refuse_flushing,
+)
+
+__all__ = ["celery_worker_process", "cloned_database", "empty_redis", "hub"]
+
+_DATA = environment.prepare()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load settings and apps, with what only tests need different."""
+    import django
+    from django.conf import settings
+
+    if settings.configured:
+        raise pytest.UsageError("Settings were loaded before tests/conftest.py: unset DJANGO_SETTINGS_MODULE.")
+    # Without a manifest pages render although collectstatic never ran.
+    settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    # Deliberately weak: a test that signs in would otherwise spend its time hashing.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    django.setup()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    from accelhub.env import Paths
+
+    shutil.rmtree(Paths(_DATA).runtime, ignore_errors=True)
+    shutil.rmtree(_DATA, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    refuse_flushing(item)
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[None]:
+    """PostgreSQL and Redis for this run: the ones that DATABASE_URL and REDIS_URL name, else our own."""
+    from accelhub.embedded import EmbeddedError, FolderLock, Services, wanted_services
+    from accelhub.env import Paths, env
+    from tests.live import redis_client
+
+    where = Paths(_DATA)
+    try:
+        with FolderLock(where), Services(where, wanted_services(where, durable=False)):
+            if env.str("REDIS_URL", "") and redis_client().dbsize():
+                pytest.exit("REDIS_URL names a database that holds keys: tests empty theirs, give them another.", 1)
+            yield
+    except EmbeddedError as error:
+        pytest.exit(error.message, returncode=1)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(services: None, django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The migrated test database: where `db` tests run, and the template of `cloned_database`."""
+    from django.test.utils import setup_databases, teardown_databases
+
+    with django_db_blocker.unblock():
+        created = setup_databases(verbosity=0, interactive=False, aliases={"default": []}, serialized_aliases=[])
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(created, verbosity=0)

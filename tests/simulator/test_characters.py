@@ -1,0 +1,45 @@
+"""The demo's platforms are openly fictional, and their allowlist is in upstream's format."""
+
+import yaml
+
+from apps.simulator.characters import CHARACTERS, allowlist_text, by_repository
+from apps.simulator.directory import FIRST_OWNER_ID, FIRST_REPOSITORY_ID
+
+
+def test_every_name_says_that_it_is_a_demo() -> None:
+    for character in CHARACTERS:
+        assert character.owner.endswith("-demo")
+        assert character.about.startswith("Fictional.")
+        assert all(login.startswith("demo-") for login in character.oncalls)
+
+
+def test_ids_are_distinct_and_no_real_ones() -> None:
+    repositories = [c.repository_id for c in CHARACTERS]
+    owners = [c.owner_id for c in CHARACTERS]
+    assert len({*repositories, *owners}) == 2 * len(CHARACTERS)
+    assert min(repositories) > FIRST_REPOSITORY_ID
+    assert min(owners) > FIRST_OWNER_ID
+
+
+def test_several_levels_and_rates() -> None:
+    levels = [c.level for c in CHARACTERS]
+    assert levels.count("L1") == 1
+    assert sum(level >= "L2" for level in levels) >= 2
+    assert len({c.pass_rate for c in CHARACTERS}) == len(CHARACTERS)
+    assert all(c.pass_rate > 0.9 for c in CHARACTERS)
+
+
+def test_found_by_repository_without_case() -> None:
+    assert by_repository("KESTREL-demo/Torch-Kestrel") is CHARACTERS[0]
+    assert by_repository("kestrel-demo/other") is None
+
+
+def test_allowlist_text() -> None:
+    text = allowlist_text()
+    assert "fictional" in text.splitlines()[0]
+    assert yaml.safe_load(text) == {
+        "L1": [{"pallas-demo/torch-pallas": "demo-pallas-lead"}],
+        "L2": [{"fen-demo/torch-fen": "demo-fen-oncall"}],
+        "L3": {"kestrel": {"kestrel-demo/torch-kestrel": "demo-kestrel-lead, demo-kestrel-oncall"}},
+        "L4": [],
+    }

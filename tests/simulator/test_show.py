@@ -1,0 +1,175 @@
+"""The whole show against a tiny hub: events in, dispatches out, callbacks back, a clean end, and a second evening."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.core.management.base import CommandError
+
+from apps.simulator.characters import CHARACTERS
+from apps.simulator.management.commands import simulate
+from apps.simulator.notebook import Notebook
+from apps.simulator.show import NOTEBOOK_FILE, PortTaken, Show, Stage
+from apps.simulator.wire import Answer, Server
+from tests.simulator.tiny_hub import APP_ID, AUDIENCE, SECRET, TinyHub, eventually
+
+
+def free_port() -> int:
+    server = Server(0, lambda request: Answer(204))
+    server.end()
+    return server.port
+
+
+@pytest.fixture
+def stage(app_key: str, tmp_path: Path) -> Iterator[tuple[Stage, TinyHub]]:
+    port = free_port()
+    hub = TinyHub(github_url=f"http://127.0.0.1:{port}", app_key=app_key)
+    yield (
+        Stage(
+            hub_url=hub.url,
+            port=port,
+            app_id=APP_ID,
+            app_private_key=app_key,
+            webhook_secret=SECRET,
+            audience=AUDIENCE,
+            upstream="pytorch/pytorch",
+            data_dir=tmp_path,
+        ),
+        hub,
+    )
+    hub.stop()
+
+
+def test_events_become_callbacks_and_the_show_ends_by_itself(stage: tuple[Stage, TinyHub]) -> None:
+    plan, hub = stage
+    stop = threading.Event()
+    Show(plan, stop=stop, seed=1, every=0.1, events=4, burst_pace=0.01, quiet=1.0).run()
+    assert len(hub.webhooks) == 4
+    seen = {body["delivery_id"] for _, body in hub.callbacks}
+    assert seen == {delivery for _, delivery, body in hub.webhooks if body.get("action") != "closed"}
+    assert {claims["repository"] for claims, _ in hub.callbacks} == {c.full_name for c in CHARACTERS}
+    ends = [b["workflow"]["status"] for _, b in hub.callbacks]
+    assert ends.count("completed") == ends.count("in_progress") > 0
+    notes = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())
+    assert notes["pending"] == []
+    assert notes["upstream"]["count"] == 4
+
+
+def test_it_waits_for_the_hub_stops_at_once_and_goes_on_later(stage: tuple[Stage, TinyHub]) -> None:
+    plan, hub = stage
+    hub.ready = False
+    stop = threading.Event()
+    show = threading.Thread(target=Show(plan, stop=stop, seed=1, every=30).run)
+    show.start()
+    time.sleep(0.7)
+    assert hub.webhooks == []
+    hub.ready = True
+    eventually(lambda: hub.callbacks)
+    begin = time.monotonic()
+    stop.set()
+    show.join(5)
+    assert time.monotonic() - begin < 2
+    assert not show.is_alive()
+    pending = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())["pending"]
+    assert pending
+    sent = {delivery for _, delivery, _ in hub.webhooks}
+
+    Show(plan, stop=threading.Event(), seed=1, every=0.1, events=1, burst_pace=0.01, quiet=0.5).run()
+    [new] = {delivery for _, delivery, _ in hub.webhooks} - sent
+    reported = {(b["delivery_id"], b["workflow"]["job_name"], b["workflow"]["status"]) for _, b in hub.callbacks}
+    for row in pending:
+        assert (row["job"]["client_payload"]["delivery_id"], row["job"]["job_name"], "completed") in reported
+    assert any(delivery == new for delivery, _, _ in reported)
+
+
+def test_what_was_owed_survives_an_end_before_the_hub_was_ready(stage: tuple[Stage, TinyHub]) -> None:
+    plan, hub = stage
+    hub.ready = False
+    owed = {
+        "upstream": {"count": 7, "next_number": 900_009, "main_sha": "a", "open": [], "closed": []},
+        "pending": [{}],
+    }
+    Notebook(plan.data_dir / NOTEBOOK_FILE).write(owed)
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    Show(plan, stop=stop, seed=1, every=30).run()
+    assert Notebook(plan.data_dir / NOTEBOOK_FILE).read() == owed | {"version": 1}
+
+
+def test_a_taken_port_is_said_and_leaves_the_other_ones_notes(stage: tuple[Stage, TinyHub]) -> None:
+    plan, _ = stage
+    other = Server(plan.port, lambda request: Answer(204))
+    try:
+        with pytest.raises(PortTaken, match=str(plan.port)):
+            Show(plan, stop=threading.Event(), seed=1, every=30).run()
+    finally:
+        other.end()
+    assert not (plan.data_dir / NOTEBOOK_FILE).exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 0, "pending": []}'])
+def test_a_notebook_of_another_shape_starts_anew(tmp_path: Path, content: str) -> None:
+    (tmp_path / "n.json").write_text(content)
+    assert Notebook(tmp_path / "n.json").read() == {}
+
+
+def test_the_notebook_is_private(tmp_path: Path) -> None:
+    notebook = Notebook(tmp_path / "n.json")
+    assert notebook.read() == {}
+    notebook.write({"a": 1})
+    assert notebook.read() == {"a": 1, "version": 1}
+    assert (tmp_path / "n.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("demo", "api_url", "every", "events", "message"),
+    [
+        (False, "http://127.0.0.1:1", 20.0, None, "ACCELHUB_DEMO"),
+        (True, "https://api.github.com", 20.0, None, "not a port on 127.0.0.1"),
+        (True, "http://127.0.0.1", 20.0, None, "not a port on 127.0.0.1"),
+        (True, "http://127.0.0.1:1", 0.0, None, "above zero"),
+        (True, "http://127.0.0.1:1", 20.0, 0, "above zero"),
+    ],
+)
+def test_the_command_refuses(
+    monkeypatch: pytest.MonkeyPatch, demo: bool, api_url: str, every: float, events: int | None, message: str
+) -> None:
+    monkeypatch.setattr(simulate, "settings", SimpleNamespace(DEMO=demo, GITHUB_API_URL=api_url))
+    with pytest.raises(CommandError, match=message):
+        simulate.Command().handle(seed=1, every=every, events=events)
+
+
+def test_the_command_takes_its_stage_from_settings(
+    monkeypatch: pytest.MonkeyPatch, stage: tuple[Stage, TinyHub]
+) -> None:
+    plan, hub = stage
+    settings = SimpleNamespace(
+        DEMO=True,
+        GITHUB_API_URL=f"http://127.0.0.1:{plan.port}",
+        BASE_URL=hub.url,
+        GITHUB_APP_ID=APP_ID,
+        GITHUB_APP_PRIVATE_KEY=plan.app_private_key,
+        GITHUB_WEBHOOK_SECRET=SECRET,
+        OIDC_AUDIENCE=AUDIENCE,
+        UPSTREAM_REPO="pytorch/pytorch",
+        DATA_DIR=plan.data_dir,
+    )
+    monkeypatch.setattr(simulate, "settings", settings)
+    played: list[Stage] = []
+
+    class Noted(Show):
+        def __init__(self, stage: Stage, *, stop: threading.Event, seed: int, every: float, events: int | None) -> None:
+            played.append(stage)
+
+        def run(self) -> None:
+            raise PortTaken("Port 1 cannot be used")
+
+    monkeypatch.setattr(simulate, "Show", Noted)
+    monkeypatch.setattr("signal.signal", lambda *args: None)
+    with pytest.raises(CommandError, match="running already"):
+        simulate.Command().handle(seed=1, every=1.0, events=None)
+    assert played == [plan]

@@ -1,0 +1,96 @@
+"""A hub of sixty lines for the simulator's own tests, over real HTTP: what it is sent, it checks and keeps."""
+
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jwt
+
+from apps.core.github import GitHubClient
+from apps.simulator.characters import CHARACTERS
+from apps.simulator.wire import Answer, Request, Server
+
+APP_ID = "1001"
+AUDIENCE = "pytorch-cross-repo-ci-relay"
+SECRET = "webhook-secret"
+
+
+def eventually(question: Callable[[], Any], seconds: float = 5.0) -> Any:
+    """The first true answer to `question`; fails when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (answer := question()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+    return answer
+
+
+class TinyHub:
+    """Plays the hub: checks signatures and tokens, dispatches every webhook to every character, keeps all callbacks."""
+
+    def __init__(self, *, github_url: str, app_key: str) -> None:
+        self.ready = True
+        self.webhooks: list[tuple[str, str, dict[str, Any]]] = []
+        self.callbacks: list[tuple[dict[str, Any], dict[str, Any]]] = []  # claims, body
+        self.answers: list[int] = []  # statuses to give to the next callbacks instead of 200
+        self.attempts = 0
+        self._lock = threading.Lock()
+        self._client = GitHubClient(api_url=github_url, app_id=APP_ID, private_key=app_key)
+        self._jwks = jwt.PyJWKClient(f"{github_url}/.well-known/jwks")
+        self._issuer = github_url
+        self._background = ThreadPoolExecutor(max_workers=1)
+        self._server = Server(0, self._answer)
+        self.url = f"http://127.0.0.1:{self._server.port}"
+
+    def stop(self) -> None:
+        self._background.shutdown(cancel_futures=True)
+        self._server.end()
+
+    def _answer(self, request: Request) -> Answer:
+        match request.path:
+            case "/readyz":
+                return Answer(200 if self.ready else 503, {})
+            case "/github/webhook":
+                return self._webhook(request)
+            case "/github/callback":
+                return self._callback(request)
+        return Answer(404, {})
+
+    def _webhook(self, request: Request) -> Answer:
+        expected = "sha256=" + hmac.new(SECRET.encode(), request.body, hashlib.sha256).hexdigest()
+        if request.headers["x-hub-signature-256"] != expected:
+            return Answer(401, {})
+        event, delivery_id = request.headers["x-github-event"], request.headers["x-github-delivery"]
+        self.webhooks.append((event, delivery_id, request.json()))
+        client_payload = {
+            "event_type": event,
+            "delivery_id": delivery_id,
+            "payload": request.json(),
+            "accelhub": f"made up for {delivery_id}",
+        }
+        for character in CHARACTERS:
+            self._background.submit(
+                self._client.send_dispatch, character.full_name, event_type=event, client_payload=client_payload
+            )
+        return Answer(202, {"ok": True})
+
+    def _callback(self, request: Request) -> Answer:
+        with self._lock:
+            self.attempts += 1
+            if self.answers:
+                return Answer(self.answers.pop(0), {"code": "made_up", "detail": "two\nlines"})
+        token = request.bearer()
+        claims = jwt.decode(
+            token,
+            self._jwks.get_signing_key_from_jwt(token),
+            algorithms=["RS256"],
+            audience=AUDIENCE,
+            issuer=self._issuer,
+        )
+        with self._lock:
+            self.callbacks.append((claims, json.loads(request.body)))
+        return Answer(200, {"ok": True, "status": "applied"})
