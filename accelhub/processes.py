@@ -47,7 +47,7 @@ def spawn(
 
 
 def run(argv: Sequence[str], *, stdin: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run `argv` to its end, tied to this process's life as by `spawn`. Its output comes back as text. Raises OSError."""
+    """Run `argv` to its end, tied to this process's life as by `spawn`; gather its output as text. Raises OSError."""
     return subprocess.run(
         argv,
         input=stdin,

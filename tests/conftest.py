@@ -67,15 +67,21 @@ def services() -> Iterator[None]:
     where = Paths(_DATA)
     try:
         with FolderLock(where), Services(where, wanted_services(where, durable=False)):
-            if env.str("REDIS_URL", "") and redis_client().dbsize():
-                pytest.exit("REDIS_URL names a database that holds keys: tests empty theirs, give them another.", 1)
+            if env.str("REDIS_URL", ""):
+                with redis_client() as redis:
+                    if redis.dbsize():
+                        pytest.exit("REDIS_URL's database holds keys, and tests empty theirs: name an empty one.", 1)
             yield
+            with redis_client() as redis:
+                redis.flushdb()
     except EmbeddedError as error:
         pytest.exit(error.message, returncode=1)
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(services: None, django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def django_db_setup(
+    services: None, django_test_environment: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
     """The migrated test database: where `db` tests run, and the template of `cloned_database`."""
     from django.test.utils import setup_databases, teardown_databases
 

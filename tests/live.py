@@ -56,7 +56,9 @@ class ClonedDatabase:
 
 
 @pytest.fixture
-def cloned_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker, empty_redis: None) -> Iterator[ClonedDatabase]:
+def cloned_database(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, empty_redis: None
+) -> Iterator[ClonedDatabase]:
     """A copy of the migrated test database, in which everything commits. Django's default connection points at it.
 
     Threads of the test open connections of their own and close them: `connections.close_all()`.

@@ -42,9 +42,14 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Any:
     if isinstance(error, exceptions.ValidationError):
         field, detail = _first_field(error.detail)
         return problem_response(Problem("malformed", detail, field))
+    if isinstance(error, RecursionError):  # the only recursion of a view here is the parser's
+        return problem_response(Problem("malformed", "The body is nested too deeply."))
     for kind, code in _DRF_CODES.items():
         if isinstance(error, kind):
-            return problem_response(Problem(code, str(error.detail), headers=_headers(error)))
+            detail = str(error.detail)
+            # SessionAuthentication says it in words only.
+            code = "csrf" if detail.startswith("CSRF Failed") else code
+            return problem_response(Problem(code, detail, headers=_headers(error)))
     problem = as_problem(error)
     return problem_response(problem) if problem else None
 

@@ -4,6 +4,7 @@ PyGithub would sleep between writes and retry POSTs by itself; both are switched
 the outbox (docs/adr/0002).
 """
 
+import json
 import logging
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -60,17 +61,21 @@ class GitHubClient:
         """
         with _translated():
             # Not create_repository_dispatch(): it answers False to every failure and drops GitHub's words.
-            self._github(full_name).requester.requestJsonAndCheck(
+            requester = self._github(full_name).requester
+            status, headers, output = requester.requestJson(
                 "POST",
                 f"/repos/{full_name}/dispatches",
                 input={"event_type": event_type, "client_payload": client_payload},
             )
+            if status != 204:
+                # A renamed repository answers 307: nothing was dispatched, and nothing here follows it.
+                raise requester.createException(status, headers, _object(output))
 
     def repository_identity(self, full_name: str) -> RepositoryIdentity:
         """`GET /repos/{owner}/{repo}` as the App's installation there. Raises GitHubUnavailable or GitHubRefused."""
         with _translated():
-            # The client is lazy: the first attribute fetches.
-            repo = self._github(full_name).get_repo(full_name)
+            # The client is lazy: until it is completed, a name is only what we asked for.
+            repo = self._github(full_name).get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
 
     @cached_property
@@ -111,6 +116,15 @@ class _translated:  # noqa: N801  reads as a word at its use
                 raise GitHubRefused(status, _message(error)) from error
             case requests.RequestException():
                 raise GitHubUnavailable(f"GitHub did not answer: {type(error).__name__}") from error
+
+
+def _object(output: str) -> dict[str, Any]:
+    """GitHub's error body; what stands before GitHub may answer in HTML."""
+    try:
+        body = json.loads(output)
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
 
 
 def _message(error: GithubException) -> str:

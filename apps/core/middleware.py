@@ -2,6 +2,7 @@
 
 import logging
 
+from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -31,6 +32,16 @@ def as_problem(error: Exception) -> Problem | None:
     return None
 
 
+def problem_page(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """The refusal as a page. Where the hub itself failed nobody asks who is signed in: that would fail as well."""
+    if problem.row.status >= 500:
+        request.user = AnonymousUser()
+    response = render(request, "errors/problem.html", {"problem": problem}, status=problem.row.status)
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    return response
+
+
 class ProblemMiddleware:
     """Machine routes answer problem+json to everything; pages show our Problem as a page and leave Django the rest."""
 
@@ -51,7 +62,4 @@ class ProblemMiddleware:
             return None
         if is_machine_route(request):
             return problem_response(problem)
-        response = render(request, "errors/problem.html", {"problem": problem}, status=problem.row.status)
-        for name, value in problem.headers.items():
-            response.headers[name] = value
-        return response
+        return problem_page(request, problem)

@@ -7,12 +7,13 @@ from redis import Redis, RedisError
 
 from apps.core.access import public
 from apps.core.errors import CODES, Problem, is_machine_route, problem_response
+from apps.core.middleware import problem_page
 
 
 def _error(request: HttpRequest, problem: Problem) -> HttpResponse:
     if is_machine_route(request):
         return problem_response(problem)
-    return render(request, "errors/problem.html", {"problem": problem}, status=problem.row.status)
+    return problem_page(request, problem)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -187,7 +187,7 @@ def _refuse_event(event: Any, depth: int) -> None:
         message, instead = f"the YAML reference {_quote(event.anchor)} is not allowed", "each name in full, no & or *"
     elif getattr(event, "tag", None):
         message, instead = f"the YAML tag {_quote(event.tag)} is not allowed", "the value without it"
-    elif isinstance(event, yaml.ScalarEvent) and event.value == "<<":
+    elif isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
         message, instead = "the YAML merge key << is not allowed", "each name in full"
     elif depth > MAX_DEPTH:
         message, instead = TOO_DEEP

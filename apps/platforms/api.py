@@ -22,7 +22,7 @@ class LevelIn(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=list(BY_CODE))
     reason = serializers.CharField(max_length=REASON_MAX)
     evidence = serializers.CharField(max_length=REASON_MAX, required=False, default="")
-    device = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$", required=False, default="")
+    device = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,37}$", required=False, default="")
     expected_level = serializers.ChoiceField(choices=list(BY_CODE), required=False, default=None)
 
 

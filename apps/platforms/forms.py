@@ -4,15 +4,20 @@ from typing import Any
 
 from django import forms
 
+from apps.platforms.allowlist import DEVICE
 from apps.platforms.models import Platform, Repository
-from apps.platforms.policy import direct_targets
+from apps.platforms.policy import STABLE, Level, direct_targets
 from apps.platforms.services import REASON_MAX
 
 
 class LevelForm(forms.Form):
-    """Choose a level that can be set directly, and say why."""
+    """Say why a repository gets the level that the page shows. Level and the one it was seen at ride along."""
 
-    level = forms.TypedChoiceField(coerce=int, label="New level")
+    level = forms.TypedChoiceField(coerce=int, widget=forms.HiddenInput)
+    expected_level = forms.IntegerField(min_value=0, max_value=4, widget=forms.HiddenInput)
+    device = forms.RegexField(
+        DEVICE, label="Device", help_text="The word in the label ciflow/crcr/<device>; L3 needs one."
+    )
     reason = forms.CharField(
         max_length=REASON_MAX,
         widget=forms.Textarea(attrs={"rows": 4}),
@@ -24,21 +29,14 @@ class LevelForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Links or figures that the decision rests on. Public as well.",
     )
-    device = forms.RegexField(
-        r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$",
-        required=False,
-        help_text="The word in the label ciflow/crcr/<device>; L3 needs one.",
-    )
-    expected_level = forms.IntegerField(widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, repository: Repository, **kwargs: Any) -> None:
-        initial = {"device": repository.device, "expected_level": repository.level} | (
-            kwargs.pop("initial", None) or {}
+    def __init__(self, data: Any = None, *, repository: Repository, target: Level) -> None:
+        super().__init__(
+            data,
+            initial={"level": target.number, "expected_level": repository.level, "device": repository.device},
         )
-        super().__init__(*args, initial=initial, **kwargs)
-        targets = direct_targets(repository.level)
-        self.fields["level"].choices = [(level.number, f"{level.code} {level.name}") for level in targets]  # type: ignore[attr-defined]
-        if all(level.number != 3 for level in targets):
+        self.fields["level"].choices = [(level.number, level.code) for level in direct_targets(repository.level)]  # type: ignore[attr-defined]
+        if target.number != STABLE:
             del self.fields["device"]
 
 

@@ -92,6 +92,12 @@ def direct_targets(level: int) -> list[Level]:
     return [target for target in LEVELS if refuse_direct_change(level, target.number, device="any") is None]
 
 
+def suggested_target(level: int) -> Level:
+    """The level that a page offers first: the next one up where it can be set directly, else the next one down."""
+    targets = direct_targets(level)
+    return next((target for target in targets if target.number == level + 1), targets[-1])
+
+
 def default_platform_slug(full_name: str) -> str:
     """`owner-repo` in lower case: the platform that an unknown repository gets. Leaves room for `-2` behind it."""
     return "".join(c if c.isalnum() else "-" for c in full_name.lower()).strip("-")[:70]

@@ -9,6 +9,7 @@ from django.http import Http404
 
 from apps.accounts.policy import allows_on_own_platform
 from apps.core.permissions import Permission
+from apps.platforms.allowlist import FULL_NAME
 from apps.platforms.models import Membership, Platform, Repository
 
 
@@ -33,8 +34,11 @@ def platform_or_404(slug: str) -> Platform:
 
 def repository_or_404(owner: str, name: str) -> Repository:
     """A repository by its name, in any case of letters: all repositories are public."""
+    full_name = f"{owner}/{name}"
+    if not FULL_NAME.fullmatch(full_name):  # an address can spell what PostgreSQL cannot even compare
+        raise Http404
     try:
-        return Repository.objects.select_related("platform").get(full_name__iexact=f"{owner}/{name}")
+        return Repository.objects.select_related("platform").get(full_name__iexact=full_name)
     except Repository.DoesNotExist:
         raise Http404 from None
 

@@ -20,6 +20,7 @@ from apps.platforms.policy import LEVELS, UNLISTED, default_platform_slug, refus
 from apps.platforms.topics import REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
+SLUG_MAX, NAME_MAX = 80, 100
 
 
 def subject_of(repository: Repository) -> Subject:
@@ -29,7 +30,16 @@ def subject_of(repository: Repository) -> Subject:
 
 @transaction.atomic
 def create_platform(*, slug: str, name: str, kind: Platform.Kind, actor: Actor, now: datetime.datetime) -> Platform:
-    """Make a platform that no allowlist brings: an in-tree one. Raises Problem `malformed` when the slug is taken."""
+    """Make a platform that no allowlist brings: an in-tree one.
+
+    Raises Problem `malformed` when the slug is taken or cannot stand in an address, or the name is empty or too long.
+    """
+    name = name.strip()
+    if not slug or slug != slugify(slug) or len(slug) > SLUG_MAX:
+        words = f"lower-case letters, digits, - and _, at most {SLUG_MAX}"
+        raise Problem("malformed", f"slug: {slug!r} cannot stand in an address, use {words}.", "slug")
+    if not 0 < len(name) <= NAME_MAX:
+        raise Problem("malformed", f"name: needs 1 to {NAME_MAX} characters.", "name")
     if Platform.objects.filter(slug=slug).exists():
         raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug")
     platform = Platform.objects.create(slug=slug, name=name, kind=kind, created_at=now)

@@ -11,7 +11,7 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Permission
 from apps.platforms.forms import LevelForm, RenameForm
-from apps.platforms.policy import LEVELS, consequences, direct_targets
+from apps.platforms.policy import LEVELS, consequences, direct_targets, suggested_target
 from apps.platforms.selectors import platform_or_404, repository_or_404
 from apps.platforms.services import change_level, rename_platform
 
@@ -21,45 +21,40 @@ from apps.platforms.services import change_level, rename_platform
 def level(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """`/repositories/<owner>/<name>/level/`: shows what each level would change; POST sets it.
 
-    `?to=<number>` chooses the level whose consequences are shown (without JavaScript: a link per level).
+    `?to=<number>` chooses the level that is shown and set; left out, it is the next one up, else the next one down.
     """
     repository = repository_or_404(owner, name)
     targets = direct_targets(repository.level)
-    if request.method == "POST":
-        form = LevelForm(request.POST, repository=repository)
-        if form.is_valid():
-            values = form.cleaned_data
-            try:
-                event = change_level(
-                    repository=repository,
-                    level=values["level"],
-                    reason=values["reason"],
-                    evidence=values["evidence"],
-                    device=values.get("device", ""),
-                    expected_level=values["expected_level"],
-                    actor=actor_of(request.user),
-                    now=now(),
-                )
-            except Problem as problem:
-                form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
-            else:
-                messages.success(
-                    request, f"Decision #{event.seq}: {repository.full_name} is now at {LEVELS[values['level']].code}."
-                )
-                return redirect("public:platform", slug=repository.platform.slug)
-        chosen = form.data.get("level", "")
-    else:
-        chosen = request.GET.get("to", "")
-        form = LevelForm(repository=repository)
-    target = next((t for t in targets if str(t.number) == chosen), targets[0])
-    form.fields["level"].initial = target.number
+    chosen = request.POST.get("level") or request.GET.get("to", "")
+    target = next((level for level in targets if str(level.number) == chosen), suggested_target(repository.level))
+    form = LevelForm(request.POST or None, repository=repository, target=target)
+    if request.method == "POST" and form.is_valid():
+        values = form.cleaned_data
+        try:
+            event = change_level(
+                repository=repository,
+                level=values["level"],
+                reason=values["reason"],
+                evidence=values["evidence"],
+                device=values.get("device", ""),
+                expected_level=values["expected_level"],
+                actor=actor_of(request.user),
+                now=now(),
+            )
+        except Problem as problem:
+            form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
+            # Whoever decided on an old level has now seen the new one: the same form sent again means that one.
+            form.data = {**request.POST.dict(), "expected_level": str(repository.level)}
+        else:
+            said = f"Decision #{event.seq}: {repository.full_name} is now at {LEVELS[values['level']].code}."
+            messages.success(request, said)
+            return redirect("public:platform", slug=repository.platform.slug)
     context = {
         "repository": repository,
         "form": form,
         "targets": targets,
         "target": target,
         "consequences": consequences(repository.level, target.number),
-        "levels": LEVELS,
     }
     return render(request, "platforms/repository_level.html", context)
 

@@ -50,6 +50,11 @@ def private_callbacks(platform: Platform, user: Any) -> QuerySet[Callback] | Non
     )
 
 
+def sees_rejections(user: Any) -> bool:
+    """Whether there is anything in the list of refusals that this user may see."""
+    return user.is_authenticated and (user.may(Permission.REJECTION_VIEW) or member_platforms(user).exists())
+
+
 def rejections_for(user: Any) -> QuerySet[Rejection]:
     """The refusals that a user may see: all for who runs the hub, their platforms' for members, none for others."""
     rejections = Rejection.objects.select_related("repository__platform")

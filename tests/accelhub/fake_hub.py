@@ -26,13 +26,15 @@ def main() -> None:
         Program(real.name, (PYTHON, "-c", code.get(real.name, IDLE)), stop_seconds=1, demo_only=real.demo_only)
         for real in real_programs(paths().data)
     )
-    supervisor.programs = lambda _data: fakes  # type: ignore[attr-defined]
+    replaced: dict[str, object] = {"programs": lambda _data: fakes}
     for name, constant in STEPS.items():
-        setattr(supervisor, constant, Program(name, (PYTHON, "-c", code.get(name, "pass")), stop_seconds=1))
+        replaced[constant] = Program(name, (PYTHON, "-c", code.get(name, "pass")), stop_seconds=1)
+    for name, fake in replaced.items():
+        setattr(supervisor, name, fake)
     try:
         supervisor.Supervisor(
             paths(),
-            with_demo=True,
+            with_demo=os.environ.get("ACCELHUB_DEMO") != "0",
             base_url=f"http://127.0.0.1:{os.environ['PORT']}",
             banner=lambda: "the banner",
             out=sys.stdout,

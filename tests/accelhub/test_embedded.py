@@ -13,7 +13,15 @@ import psycopg
 import pytest
 from redis import Redis
 
-from accelhub.embedded import EmbeddedError, FolderLock, Services, services, services_for_command, wanted_services
+from accelhub.embedded import (
+    EmbeddedError,
+    FolderLock,
+    Services,
+    binaries,
+    services,
+    services_for_command,
+    wanted_services,
+)
 from accelhub.embedded.folders import make_runtime_folder
 from accelhub.env import Paths
 from tests.accelhub.process_tree import PATIENCE, descendants, eventually, living
@@ -36,7 +44,7 @@ def removed(where: Paths) -> None:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
-    """One data folder for the tests that only need some: closed to others, and far deeper than a socket's path may be."""
+    """One data folder for the tests that only need some: closed to others, and deeper than a socket's path may be."""
     closed = tmp_path_factory.mktemp("closed")
     closed.chmod(0o700)
     where = Paths(closed / ("a folder with blanks/" + "deep/" * 60) / "data")
@@ -394,3 +402,21 @@ class TestServicesForCommand:
         shutil.rmtree(Paths(tmp_path).runtime)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert "it has no PG_VERSION" in done.stderr
+
+
+def test_missing_programs_are_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    for locate, variable in ((binaries.postgres_bin, "DATABASE_URL"), (binaries.redis_server, "REDIS_URL")):
+        locate.cache_clear()
+        with pytest.raises(EmbeddedError, match=rf"install requirements\.txt.*set {variable}\.$"):
+            locate()
+
+
+def test_a_redis_server_of_the_host_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "redis-server").write_text("#!/bin/sh\n")
+    (tmp_path / "redis-server").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    binaries.redis_server.cache_clear()
+    assert binaries.redis_server() == str(tmp_path / "redis-server")
+    binaries.redis_server.cache_clear()

@@ -14,7 +14,7 @@ from accelhub.log_lines import LineReader, LogLines
 from tests.accelhub.process_tree import command, eventually, living
 from tests.accelhub.started import Started
 
-# Says when it was asked to stop, and takes a moment to do so: a second program that stopped at the same time would show.
+# Says when it was asked to stop, and takes a moment to do so: another one that stopped at the same time would show.
 POLITE = """
 import signal, sys, time
 def stop(*_):
@@ -26,7 +26,8 @@ time.sleep(600)
 STUBBORN = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", child])
 print("up", flush=True)
 time.sleep(600)
 """
@@ -171,6 +172,14 @@ def test_a_demo_does_not_listen_to_the_network(start: Start) -> None:
     hub = start({"ACCELHUB_BIND": "0.0.0.0"})  # noqa: S104
     assert hub.ends() == 1
     assert hub.err == ("ACCELHUB_BIND is 0.0.0.0, but a demo signs anyone in: unset ACCELHUB_BIND, or ACCELHUB_DEMO.\n")
+
+
+def test_programs_see_demo_mode_as_it_was_decided(start: Start) -> None:
+    tell = "import os; print('demo', os.environ['ACCELHUB_DEMO'])"
+    hub = start({"ACCELHUB_DEMO": "0", "ACCELHUB_DEMO_FILE": "/nowhere"}, static=tell, web=POLITE, simulate=POLITE)
+    hub.writes("web      | up")
+    assert lines_of(hub, "demo 0") == ["static"]
+    assert "simulate |" not in hub.out
 
 
 class Terminal(io.StringIO):

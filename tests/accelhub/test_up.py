@@ -1,5 +1,6 @@
 """`manage.py up` for real: PostgreSQL, Redis, gunicorn, Celery and the demo's simulator, as `make demo` starts them."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,8 +11,13 @@ from pathlib import Path
 
 import pytest
 import requests
+from django.core.management import call_command
+from pytest_django import Settings
 
+from accelhub.embedded import FolderLock
 from accelhub.env import Paths
+from accelhub.management.commands import up as up_command
+from accelhub.management.commands.demo_reset import ours
 from tests.accelhub.process_tree import command, eventually, living
 from tests.accelhub.started import ROOT, Started, free_port
 from tests.environment import without_ours
@@ -25,15 +31,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(Paths(folder).runtime, ignore_errors=True)
 
 
-@pytest.fixture
-def hub(data: Path) -> Iterator[Started]:
-    """A demo that answers. Whatever happens, it is gone after the test."""
-    started = Started(["manage.py", "up"], data, ACCELHUB_DEMO="1")
+@contextlib.contextmanager
+def up(data: Path, **environment: str) -> Iterator[Started]:
+    """A hub that answers. Whatever happens, it is gone afterwards."""
+    hub = Started(["manage.py", "up"], data, **environment)
     try:
-        started.writes("Stop it with Ctrl-C.")
-        yield started
+        hub.writes("Stop it with Ctrl-C.")
+        yield hub
     finally:
-        started.close()
+        hub.close()
 
 
 def manage(data: Path, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -59,62 +65,91 @@ def the(hub: Started, *words: str) -> int:
     return min(pid for pid in hub.below() if all(word in command(pid) for word in words))
 
 
-def test_a_demo_lives_and_ends_without_a_trace(hub: Started, data: Path) -> None:
-    assert is_ready(hub)
-    for word in (f"AccelHub runs at http://127.0.0.1:{hub.port}", "demo-maintainer", "demo-operator"):
-        assert word in hub.out
-    # Its services serve other commands, and nothing else may start or remove them.
-    shell = manage(data, "shell", "-v0", "-c", "from django.db import connection; print(connection.cursor() and 'ok')")
-    assert shell.stdout == "ok\n", shell.stderr
-    assert manage(data, "up", PORT=str(free_port())).stderr == (
-        f"Another hub (pid {hub.process.pid}) already runs on {data}. Stop it, or set ACCELHUB_DATA_DIR.\n"
-    )
-    reset = manage(data, "demo_reset")
-    assert (reset.returncode, reset.stdout) == (1, "")
-    assert f"Another hub (pid {hub.process.pid})" in reset.stderr
-    # A master and a service that die come back.
-    for words in (("gunicorn",), ("redis-server",), ("postgres", "-D")):
-        os.kill(the(hub, *words), signal.SIGKILL)
-    for name in ("web", "redis", "postgres"):
-        hub.writes(f"{name} ended (killed by SIGKILL); again in 1 s")
-    eventually(lambda: is_ready(hub), "web, Redis and PostgreSQL are back")
+def test_a_demo_lives_and_ends_without_a_trace(data: Path) -> None:
+    with up(data, ACCELHUB_DEMO="1") as hub:
+        assert is_ready(hub)
+        for word in (f"AccelHub runs at http://127.0.0.1:{hub.port}", "demo-maintainer", "demo-operator"):
+            assert word in hub.out
+        # Its services serve other commands, and no second hub gets at them.
+        shell = manage(data, "shell", "-v0", "-c", "from django.db import connection as c; print(c.cursor() and 'ok')")
+        assert shell.stdout == "ok\n", shell.stderr
+        assert manage(data, "up", PORT=str(free_port())).stderr == (
+            f"Another hub (pid {hub.process.pid}) already runs on {data}. Stop it, or set ACCELHUB_DATA_DIR.\n"
+        )
+        # A program and services that die come back.
+        for words in (("gunicorn",), ("redis-server",), ("postgres", "-D")):
+            os.kill(the(hub, *words), signal.SIGKILL)
+        for name in ("web", "redis", "postgres"):
+            hub.writes(f"{name} ended (killed by SIGKILL); again in 1 s")
+        eventually(lambda: is_ready(hub), "web, Redis and PostgreSQL are back")
 
-    tree = hub.tree()
-    for words in (("--queues=relay",), ("--queues=heavy",), ("beat",), ("simulate",)):
-        assert the(hub, *words)
-    hub.process.send_signal(signal.SIGINT)
-    assert hub.ends() == 0
-    assert living(tree | hub.below()) == {}
-    assert "did not stop in time" not in hub.out
-    assert hub.err == ""
-    assert not list(ROOT.glob("celerybeat-schedule*"))
+        for words in (("--queues=relay",), ("--queues=heavy",), ("beat",), ("simulate",)):
+            assert the(hub, *words)
+        tree = hub.tree()
+        hub.process.send_signal(signal.SIGINT)
+        assert hub.ends() == 0
+        assert living(tree | hub.below()) == {}
+        assert "did not stop in time" not in hub.out
+        assert hub.err == ""
+        assert set(data.iterdir()) == set(ours(data)), "make demo-reset would leave something"
 
 
-def test_nothing_survives_a_killed_hub_and_the_next_one_starts(hub: Started, data: Path) -> None:
-    tree = hub.tree()
-    # gunicorn's and the prefork pool's own children are the ones that such a kill tends to leave.
-    assert sum("gunicorn" in command(pid) for pid in tree) == 3
-    assert sum("--queues=heavy" in command(pid) for pid in tree) == 2
-    hub.process.kill()
-    hub.ends()
-    eventually(lambda: not living(tree | hub.below()), "all of the hub's processes ended")
-    assert manage(data, "migrate", "--check").returncode == 0
+def test_nothing_survives_a_killed_hub_and_the_folder_is_free_again(data: Path) -> None:
+    with up(data, ACCELHUB_DEBUG="1") as hub:
+        assert "Sign in" not in hub.out
+        assert "simulate" not in hub.out
+        # gunicorn's and the prefork pool's own children are the ones that such a kill tends to leave.
+        eventually(lambda: sum("--queues=heavy" in command(pid) for pid in hub.tree()) == 2, "the pool has its process")
+        tree = hub.tree()
+        assert sum("gunicorn" in command(pid) for pid in tree) == 3
+        hub.process.kill()
+        hub.ends()
+        eventually(lambda: not living(tree | hub.below()), "all of the hub's processes ended")
+    assert manage(data, "migrate", "--check", ACCELHUB_DEBUG="1").returncode == 0
 
 
-def test_demo_reset_leaves_what_is_not_the_hubs(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    (data / "postgres").mkdir(parents=True)
-    (data / "mine.txt").touch()
-    assert manage(data, "demo_reset").stdout == f"There is no demo in {data}: nothing removed.\n"
-    assert (data / "postgres").exists()
-    (data / "demo.json").write_text("{}")
-    assert manage(data, "demo_reset").returncode == 0
-    assert [path.name for path in data.iterdir()] == ["mine.txt"]
+class TestNoDemo:
+    @pytest.mark.parametrize(("words", "expected"), [([], True), (["--no-demo"], False)])
+    def test_it_overrides_the_environment(
+        self, words: list[str], expected: bool, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.DEMO = True
+        asked: list[bool] = []
+
+        class Recorder:
+            def __init__(self, *_arguments: object, with_demo: bool, **_options: object) -> None:
+                asked.append(with_demo)
+
+            def run(self) -> None:
+                pass
+
+        monkeypatch.setattr(up_command, "Supervisor", Recorder)
+        call_command("up", *words)
+        assert asked == [expected]
 
 
-def test_no_demo_overrides_the_environment(data: Path) -> None:
-    # Without a demo's secrets the system checks stop the start: proof that demo mode is really off.
-    done = manage(data, "up", "--no-demo", ACCELHUB_DEMO="1", PORT=str(free_port()))
-    assert done.returncode == 1
-    assert "accelhub.E002" in done.stdout
-    assert done.stderr == "The step `migrate` failed (exit status 1): its lines above say why.\n"
+class TestDemoReset:
+    @pytest.fixture
+    def data(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        folder = tmp_path / "data"
+        (folder / "postgres").mkdir(parents=True)
+        (folder / "mine.txt").touch()
+        monkeypatch.setenv("ACCELHUB_DATA_DIR", str(folder))
+        return folder
+
+    def test_it_removes_the_hubs_files_and_no_others(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (data / "demo.json").write_text("{}")
+        call_command("demo_reset")
+        assert [path.name for path in data.iterdir()] == ["mine.txt"]
+        assert f"The demo's data in {data} are removed" in capsys.readouterr().out
+
+    def test_it_touches_nothing_where_no_demo_ran(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        call_command("demo_reset")
+        assert capsys.readouterr().out == f"There is no demo in {data}: nothing removed.\n"
+        assert (data / "postgres").exists()
+
+    def test_it_refuses_while_a_hub_runs(self, data: Path) -> None:
+        (data / "demo.json").write_text("{}")
+        with FolderLock(Paths(data)), pytest.raises(SystemExit, match=rf"^Another hub \(pid {os.getpid()}\)"):
+            call_command("demo_reset")
+        assert (data / "postgres").exists()

@@ -1,5 +1,7 @@
 """PostgreSQL guards the log by itself, whoever is connected: also a superuser that switched ordinary triggers off."""
 
+from collections.abc import Sequence
+
 import pytest
 from django.db import IntegrityError, connection, transaction
 
@@ -12,12 +14,20 @@ pytestmark = pytest.mark.django_db
 ROLES = pytest.mark.parametrize("role", ["origin", "replica"])
 
 
-def refused(statement: str, role: str) -> str:
+# The first event once more, with another number, another body and other links.
+COPY = """
+INSERT INTO audit_event SELECT (jsonb_populate_record(e, jsonb_build_object(
+    'seq', %s::bigint, 'previous_hash', %s::text, 'body', '{}', 'hash', %s::text
+))).* FROM audit_event e
+"""
+
+
+def refused(statement: str, role: str, values: Sequence[str | int] | None = None) -> str:
     """PostgreSQL's words for refusing a statement."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL session_replication_role = {role}")
         with pytest.raises(IntegrityError) as caught, transaction.atomic():
-            cursor.execute(statement)
+            cursor.execute(statement, values)
     return str(caught.value).splitlines()[0]
 
 
@@ -63,12 +73,8 @@ def test_only_the_next_link_can_be_appended(
 ) -> None:
     first = append()
     previous = previous or first.hash
-    statement = (
-        "INSERT INTO audit_event SELECT (jsonb_populate_record(e, jsonb_build_object("
-        f"'seq', {seq}, 'previous_hash', '{previous}', 'body', '{{}}', 'hash', '{hashed or link_hash(previous, '{}')}'"
-        "))).* FROM audit_event e"
-    )
-    assert refused(statement, role) == words
+    values: list[str | int] = [seq, previous, hashed or link_hash(previous, "{}")]
+    assert refused(COPY, role, values) == words
     assert list(Head.objects.values()) == [{"id": 1, "seq": 1, "hash": first.hash}]
 
 
@@ -78,9 +84,5 @@ def test_the_next_link_itself_is_appended(role: str) -> None:
     hashed = link_hash(first.hash, "{}")
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL session_replication_role = {role}")
-        cursor.execute(
-            "INSERT INTO audit_event SELECT (jsonb_populate_record(e, jsonb_build_object("
-            "'seq', 2, 'previous_hash', e.hash, 'body', '{}', 'hash', %s::text))).* FROM audit_event e",
-            [hashed],
-        )
+        cursor.execute(COPY, [2, first.hash, hashed])
     assert list(Head.objects.values()) == [{"id": 1, "seq": 2, "hash": hashed}]

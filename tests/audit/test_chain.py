@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.audit.chain import GENESIS, Link, Proof, canonical, columns_of, link_hash, prove, stamp
@@ -55,12 +55,14 @@ def test_the_format_is_the_one_that_was_promised() -> None:
     assert link_hash(GENESIS, body) == "0e99bead85afcaf27e68b15f23f406581998fd310a9b94108d29bc64b8cf3364"
 
 
+@settings(deadline=None)
 @given(bodies)
 def test_the_canonical_form_is_stable(body: dict[str, Any]) -> None:
     text = canonical(body)
     assert (json.loads(text), canonical(json.loads(text))) == (body, text)
 
 
+@settings(deadline=None)
 @given(bodies, st.randoms(use_true_random=False))
 def test_the_canonical_form_does_not_depend_on_the_order_of_writing(body: dict[str, Any], dice: random.Random) -> None:
     items = list(body.items())
@@ -68,12 +70,14 @@ def test_the_canonical_form_does_not_depend_on_the_order_of_writing(body: dict[s
     assert canonical(dict(items)) == canonical(body)
 
 
+@settings(deadline=None)
 @given(bodies)
 def test_the_canonical_form_is_one_line_of_ascii(body: dict[str, Any]) -> None:
     assert canonical(body).isascii()
     assert "\n" not in canonical(body)
 
 
+@settings(deadline=None)
 @given(bodies, st.floats(), st.sampled_from([lambda x: x, lambda x: [x], lambda x: {"k": (1, {"k": x})}]))
 def test_a_float_is_refused_wherever_it_stands(body: dict[str, Any], number: float, place: Any) -> None:
     with pytest.raises(TypeError) as caught:
@@ -90,6 +94,7 @@ def test_a_time_is_spelled_in_utc_with_microseconds() -> None:
 # --- the proof ---
 
 
+@settings(deadline=None)
 @given(chains)
 def test_an_untouched_chain_is_sound(links: list[Link]) -> None:
     assert proved(links, links[-1]) == Proof(len(links), links[-1].hash)
@@ -99,6 +104,7 @@ def test_an_empty_log_is_sound() -> None:
     assert prove([], head_seq=0, head_hash=GENESIS) == Proof(0, GENESIS)
 
 
+@settings(deadline=None)
 @given(chains, st.data())
 def test_any_changed_byte_of_any_stored_link_is_found_and_the_first_broken_one_named(
     links: list[Link], data: st.DataObject
@@ -119,6 +125,7 @@ def test_any_changed_byte_of_any_stored_link_is_found_and_the_first_broken_one_n
     assert proved(broken, links[-1]) == Proof(position, links[position].previous_hash, words[name])
 
 
+@settings(deadline=None)
 @given(chains, st.data())
 def test_a_changed_filter_column_is_found(links: list[Link], data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(links) - 1))
@@ -129,6 +136,7 @@ def test_a_changed_filter_column_is_found(links: list[Link], data: st.DataObject
     assert proved(broken, links[-1]) == Proof(position, links[position].previous_hash, finding)
 
 
+@settings(deadline=None)
 @given(chains, st.data())
 def test_a_cut_tail_is_found(links: list[Link], data: st.DataObject) -> None:
     kept = data.draw(st.integers(0, len(links) - 1))

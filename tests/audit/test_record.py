@@ -7,7 +7,7 @@ import pytest
 from django.db import connections, transaction
 
 from apps.audit import services
-from apps.audit.chain import GENESIS, canonical, link_hash
+from apps.audit.chain import GENESIS, Proof, canonical, link_hash
 from apps.audit.enums import Action
 from apps.audit.models import Event, Head
 from apps.audit.selectors import body_of
@@ -75,13 +75,13 @@ def test_an_event_needs_the_transaction_of_its_change(cloned_database: ClonedDat
 
 def test_a_rolled_back_transaction_leaves_no_gap(cloned_database: ClonedDatabase) -> None:
     append("first")
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with transaction.atomic():
         append("never")
-        raise ZeroDivisionError
+        transaction.set_rollback(True)
     append("second")
     events = Event.objects.order_by("seq")
     assert [(event.seq, body_of(event)["summary"]) for event in events] == [(1, "first"), (2, "second")]
-    assert services.verify(now=now()) == services.chain.Proof(2, Head.objects.get().hash)
+    assert services.verify(now=now()) == Proof(2, Head.objects.get().hash)
 
 
 def test_many_writers_make_one_chain_without_a_gap(cloned_database: ClonedDatabase) -> None:
@@ -99,4 +99,4 @@ def test_many_writers_make_one_chain_without_a_gap(cloned_database: ClonedDataba
     assert [event.seq for event in events] == list(range(1, 161))
     written = sorted(body_of(event)["summary"] for event in events)
     assert written == sorted(f"{writer}.{number}" for writer in range(8) for number in range(20))
-    assert services.verify(now=now()) == services.chain.Proof(160, events[-1].hash)
+    assert services.verify(now=now()) == Proof(160, events[-1].hash)

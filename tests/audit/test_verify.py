@@ -86,9 +86,7 @@ def test_the_hub_proves_the_chain_by_itself(three_events: None, caplog: pytest.L
     assert caplog.record_tuples == []
 
 
-def test_the_hub_reports_a_broken_chain_to_its_operators(
-    three_events: None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_hub_reports_a_broken_chain_to_its_operators(three_events: None, caplog: pytest.LogCaptureFixture) -> None:
     tamper("DELETE FROM audit_event WHERE seq = 2")
     finding = "event 2 is missing: the next one stored is 3"
     assert verify_chain() == finding

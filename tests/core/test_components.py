@@ -310,7 +310,7 @@ def test_a_field_points_at_its_help_and_its_errors() -> None:
 
 
 def test_errors_of_a_form_as_a_whole() -> None:
-    form = _Form({})
+    form = _Form({"token": "x"})
     form.add_error(None, HOSTILE)
     assert squeezed(render('{% include "components/form_errors.html" %}', form=form)) == (
         f'<div class="banner bad" role="alert"><p><span class="shape" aria-hidden="true">■</span> {ESCAPED}</p></div>'

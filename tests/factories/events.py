@@ -4,9 +4,9 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.audit.enums import Action
+from apps.audit.enums import Action, ActorKind
 from apps.audit.models import Event
-from apps.audit.services import Actor, ActorKind, Subject, record
+from apps.audit.services import Actor, Subject, record
 from tests.factories.jobs import days_ago
 
 

@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 def days_ago(days: int) -> datetime.datetime:
     """A time that pages write as `<days> d ago` (from two days on), however long the test takes."""
-    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days, minutes=1)
+    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days, hours=1)
 
 
 def job(repository: Repository, conclusion: str = "", *, at: datetime.datetime | None = None, **fields: Any) -> Job:
@@ -62,13 +62,13 @@ def callback(
     **report: Any,
 ) -> Callback:
     """A callback kept of a job, or a private one of a repository."""
-    of_job = isinstance(about, Job)
+    job_of_it = about if isinstance(about, Job) else None
     said = {"status": "completed", "conclusion": "success", "workflow": "CI", "job_name": "test-ops"}
     return Callback.objects.create(
         repository=about.repository if isinstance(about, Job) else about,
-        job=about if of_job else None,
+        job=job_of_it,
         received_at=at or days_ago(3),
-        answer=answer or (Answer.APPLIED if of_job else Answer.IGNORED),
+        answer=answer or (Answer.APPLIED if job_of_it else Answer.IGNORED),
         report=said | {"run_id": "7", "run_attempt": 1, "delivery_id": "delivery-1"} | report,
         claims=claims or {},
         body_digest=hashlib.sha256(str(next(_numbers)).encode()).hexdigest(),

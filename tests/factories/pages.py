@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 from typing import Any, Protocol
 
+READ = {"h1", "th", "td", "dt", "dd", "li"}
+BLOCKS = {"div", "p", "dl", "dt", "dd", "ul", "ol", "li", "details", "summary", "blockquote", "br"}
+
 
 class Answer(Protocol):
     """What Django's test client answers."""
@@ -46,7 +49,9 @@ class Page(HTMLParser):
             self._row = []
         elif tag == "a":
             self.links.append(given.get("href") or "")
-        if tag in {"h1", "th", "td", "dt", "dd", "li"}:
+        if tag in BLOCKS or "sub" in (given.get("class") or "").split():
+            self.handle_data(" ")  # stands on a line of its own
+        if tag in READ:
             self._open.append([])
 
     def handle_data(self, data: str) -> None:
@@ -55,7 +60,9 @@ class Page(HTMLParser):
             texts.append(data)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in {"h1", "th", "td", "dt", "dd", "li"}:
+        if tag in BLOCKS:
+            self.handle_data(" ")
+        if tag in READ:
             self._close(tag, " ".join("".join(self._open.pop()).split()))
         elif tag == "section":
             self.sections.append("")

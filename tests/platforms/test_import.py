@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import Model
 
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
@@ -53,7 +54,7 @@ def run_on(name: str, *options: str) -> list[str]:
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:
-    models = (Platform, Repository, LevelInterval, Event, Wakeup)
+    models: list[type[Model]] = [Platform, Repository, LevelInterval, Event, Wakeup]
     return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in models}
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.platforms.allowlist import FULL_NAME
@@ -17,6 +17,7 @@ from apps.platforms.policy import (
     default_platform_slug,
     direct_targets,
     refuse_direct_change,
+    suggested_target,
 )
 
 L3_L4 = "cannot be reached by a direct change: raising goes up to L2. Import the allowlist that upstream decided on."
@@ -40,6 +41,16 @@ def test_what_can_be_set_directly_from_each_level() -> None:
         "L2": ["L0", "L1"],
         "L3": ["L0", "L1", "L2"],
         "L4": ["L0", "L1", "L2", "L3"],
+    }
+
+
+def test_what_a_page_offers_first_from_each_level() -> None:
+    assert {level.code: suggested_target(level.number).code for level in LEVELS} == {
+        "L0": "L1",
+        "L1": "L2",
+        "L2": "L1",
+        "L3": "L2",
+        "L4": "L3",
     }
 
 
@@ -75,6 +86,7 @@ def test_consequences_leave_nothing_of_a_level_out() -> None:
     assert {field.name for field in dataclasses.fields(LEVELS[0])} == {"number", "name", *CONSEQUENCE_TITLES}
 
 
+@settings(deadline=None)
 @given(st.from_regex(FULL_NAME, fullmatch=True))
 def test_every_repository_gets_a_slug_that_an_address_can_hold(full_name: str) -> None:
     slug = default_platform_slug(full_name)

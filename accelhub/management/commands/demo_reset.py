@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -10,9 +12,13 @@ from accelhub import demo
 from accelhub.embedded import EmbeddedError, FolderLock
 from accelhub.embedded.folders import LOCK_FILE
 from accelhub.env import paths
+from apps.simulator.show import KEY_FILE, NOTEBOOK_FILE
 
 # Everything a hub puts into its data folder. What else lies there is not ours to remove.
-_OURS = ("postgres", "postgres.new-*", "redis", "static", "beat-schedule*", "*.log", demo.FILE, LOCK_FILE)
+_OURS = (
+    *("postgres", "postgres.new-*", "postgres.log", "redis", "redis.log", "static", "beat-schedule*"),
+    *(demo.FILE, KEY_FILE, NOTEBOOK_FILE, LOCK_FILE),
+)
 
 
 class Command(BaseCommand):
@@ -26,15 +32,20 @@ class Command(BaseCommand):
             return
         try:
             with FolderLock(where):
-                for pattern in _OURS:
-                    for path in where.data.glob(pattern):
-                        if path.is_dir() and not path.is_symlink():
-                            shutil.rmtree(path)
-                        else:
-                            path.unlink()
+                for path in ours(where.data):
+                    if path.is_dir() and not path.is_symlink():
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink()
                 shutil.rmtree(where.runtime, ignore_errors=True)
                 if not any(where.data.iterdir()):
                     where.data.rmdir()
         except EmbeddedError as error:
             sys.exit(error.message)
         self.stdout.write(f"The demo's data in {where.data} are removed. `make demo` starts a fresh one.")
+
+
+def ours(folder: Path) -> Iterator[Path]:
+    """What a hub has put into its data folder."""
+    for pattern in _OURS:
+        yield from folder.glob(pattern)

@@ -1,0 +1,166 @@
+"""Every route declares what it asks of its caller, and holds to it."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from apps.core.errors import MACHINE_PREFIXES
+from apps.core.permissions import Access, Open, Permission
+from tests.factories.events import event
+from tests.factories.jobs import callback, job
+from tests.factories.listing import listed, user
+from tests.factories.pages import problem, problem_body
+
+# Changing a line here is a decision about who may do what.
+ROUTES: dict[str, Access] = {
+    "": Open.PUBLIC,
+    "platforms/": Open.PUBLIC,
+    "platforms/<slug:slug>/": Open.PUBLIC,
+    "jobs/<uuid:public_id>/": Open.PUBLIC,
+    "rejections/": Open.SIGNED_IN,
+    "policy/": Open.PUBLIC,
+    "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
+    "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
+    "decisions/": Open.PUBLIC,
+    "decisions/<int:seq>/": Open.PUBLIC,
+    "accounts/login/": Open.PUBLIC,
+    "accounts/logout/": Open.PUBLIC,
+    "github/^webhook/?$": Open.SIGNED,
+    "github/^callback/?$": Open.SIGNED,
+    "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
+    "docs/errors/<slug:code>": Open.PUBLIC,
+    "healthz": Open.PUBLIC,
+    "readyz": Open.PUBLIC,
+}
+
+
+def routes() -> dict[str, Any]:
+    """Every route of the hub, and the view behind it."""
+
+    def walk(patterns: list[Any], prefix: str) -> Iterator[tuple[str, Any]]:
+        for pattern in patterns:
+            here = prefix + str(pattern.pattern)
+            if isinstance(pattern, URLResolver):
+                yield from walk(pattern.url_patterns, here)
+            else:
+                assert isinstance(pattern, URLPattern)
+                yield here, pattern.callback
+
+    found = list(walk(get_resolver().url_patterns, ""))
+    assert len(found) == len(dict(found)), "one address, one view"
+    return dict(found)
+
+
+def declared(view: Any) -> Any:
+    """What a view function, or the class of an API view, declares."""
+    return getattr(view, "access", None) or getattr(getattr(view, "cls", None), "access", None)
+
+
+def address(route: str) -> str:
+    """An address on this route."""
+    values = {
+        "<slug:slug>": "acme-torch",
+        "<str:owner>": "acme",
+        "<str:name>": "torch",
+        "<int:seq>": "1",
+        "<slug:code>": "csrf",
+        "<uuid:public_id>": str(uuid.uuid4()),
+        "^": "",
+        "/?$": "",
+    }
+    for part, value in values.items():
+        route = route.replace(part, value)
+    return f"/{route}"
+
+
+def machine(route: str) -> bool:
+    return address(route).startswith(MACHINE_PREFIXES)
+
+
+def test_every_route_declares_its_access() -> None:
+    assert {route: declared(view) for route, view in routes().items()} == ROUTES
+
+
+def test_every_declaration_is_one_that_exists() -> None:
+    assert {type(declared(view)) for view in routes().values()} <= {Open, Permission}
+
+
+@pytest.fixture
+def acme(db: None) -> None:
+    """What the addresses above name."""
+    made = listed({"acme/torch": 2})["acme/torch"]
+    job(made, "success")
+    callback(made)
+    event()
+
+
+GUARDED = sorted(route for route, access in ROUTES.items() if access not in (Open.PUBLIC, Open.SIGNED))
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", [route for route in GUARDED if not machine(route)])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_visitor_is_sent_to_sign_in_from_every_guarded_page(client: Client, route: str, method: str) -> None:
+    answer = getattr(client, method)(address(route))
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/accounts/login/?next={address(route)}")
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", [route for route in GUARDED if machine(route)])
+@pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
+def test_a_visitor_is_refused_by_every_guarded_api_route(client: Client, route: str, method: str) -> None:
+    answer = getattr(client, method)(address(route))
+    assert problem(answer) == problem_body("not_signed_in", "Authentication credentials were not provided.")
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", [route for route in GUARDED if ROUTES[route] is not Open.SIGNED_IN])
+def test_who_has_no_role_is_refused_by_every_route_that_asks_for_a_permission(client: Client, route: str) -> None:
+    client.force_login(user())
+    assert [client.get(address(route)).status_code, client.post(address(route)).status_code] == [403, 403]
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", sorted(route for route, access in ROUTES.items() if access is Open.PUBLIC))
+def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
+    expected = {"jobs/<uuid:public_id>/": 404, "accounts/logout/": 405}.get(route, 200)
+    assert client.get(address(route)).status_code == expected
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", [route for route in ROUTES if machine(route)])
+@pytest.mark.parametrize("method", ["get", "put", "patch", "delete"])
+def test_every_machine_route_answers_another_method_with_problem_json(client: Client, route: str, method: str) -> None:
+    from apps.accounts.policy import Role
+
+    client.force_login(user(Role.ADMIN))
+    status, kind, body = problem(getattr(client, method)(address(route)))
+    assert (status, kind, body["code"]) == (405, "application/problem+json", "method")
+    allowed = getattr(client, method)(address(route)).headers["Allow"]
+    assert set(allowed.split(", ")) - {"OPTIONS"} == {"POST"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("prefix", MACHINE_PREFIXES)
+@pytest.mark.parametrize("method", ["get", "post", "delete"])
+def test_below_every_machine_prefix_an_unknown_address_is_problem_json(
+    client: Client, prefix: str, method: str
+) -> None:
+    answer = getattr(client, method)(f"{prefix}nothing/here")
+    assert problem(answer) == problem_body("not_found", "There is nothing at this address, or not for you.")
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("route", sorted(route for route in ROUTES if not machine(route)))
+def test_every_page_keeps_scripts_of_others_out(client: Client, route: str) -> None:
+    answer = client.get(address(route))
+    policy = dict(part.strip().partition(" ")[::2] for part in answer.headers["Content-Security-Policy"].split(";"))
+    assert policy["script-src"] == "'self'"
+    assert policy["default-src"] == "'none'"
+    assert (answer.headers["X-Frame-Options"], answer.headers["X-Content-Type-Options"]) == ("DENY", "nosniff")
+    html = answer.content.decode()
+    assert [mark for mark in (" onclick=", " style=", "<style", "<script>", "javascript:") if mark in html] == []

@@ -1,0 +1,158 @@
+"""`/platforms/<slug>/`: one platform's standing, jobs, levels over time and decisions, to anyone."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.policy import Role
+from apps.core.clock import now
+from apps.platforms.models import Repository
+from apps.platforms.services import change_level
+from tests.factories.jobs import days_ago, dispatch, job
+from tests.factories.listing import TESTS, listed, member_of, user
+from tests.factories.pages import Page
+
+pytestmark = pytest.mark.django_db
+URL = "/platforms/acme-torch/"
+
+
+def platform(client: Client, **query: Any) -> Page:
+    answer = client.get(URL, query)
+    assert answer.status_code == 200
+    return Page(answer)
+
+
+def acme(level: int = 2, **options: Any) -> Repository:
+    return listed({"acme/torch": (level, options)}, now=days_ago(9))["acme/torch"]
+
+
+def test_the_standing_says_level_contacts_and_identity(client: Client) -> None:
+    acme(3, device="npu", oncalls=["alice", "bob"], events=["nightly"])
+    page = platform(client)
+    assert page.heading == "torch"
+    assert page.items["standing-1"] == [
+        "L1 Onboarding check: none",
+        "L2 Observation check: none",
+        "● L3 Stable here",
+        "L4 Mature check: on every pull request",
+    ]
+    assert page.facts["standing-1"] == {
+        "Device": "npu, label ciflow/crcr/npu",
+        "Oncalls": "alice, bob",
+        "Takes part in": "nightly",
+        "Identity": "not pinned yet: GitHub is asked in the background",
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("github_api", "GitHub id 501 of owner 401 · asked GitHub, 3 d ago"),
+        ("first_sight", "GitHub id 501 of owner 401 · ▲ first callback, GitHub could not be asked, 3 d ago"),
+    ],
+)
+def test_the_standing_says_how_far_the_identity_can_be_trusted(client: Client, source: str, words: str) -> None:
+    acme()
+    Repository.objects.update(github_id=501, github_owner_id=401, pin_source=source, pinned_at=days_ago(3))
+    assert platform(client).facts["standing-1"]["Identity"] == words
+
+
+def test_a_platform_off_the_allowlist_is_still_there(client: Client) -> None:
+    job(acme(), "success", run_id="7")
+    listed({"other/torch": 1})
+    page = platform(client)
+    assert "Not on the allowlist: upstream events are not sent" in page.text
+    assert len(page.tables["jobs"]) == 1
+
+
+def test_jobs_stand_newest_first_with_their_trust(client: Client) -> None:
+    repository = acme()
+    first = dispatch(repository, pr_number=4711, head_sha="ab" * 20)
+    job(
+        repository,
+        "success",
+        at=days_ago(8),
+        run_id="1",
+        event_type="nightly",
+        flags=["start_lost"],
+        start_seen_at=None,
+    )
+    job(repository, "failure", at=days_ago(7), run_id="2", run_attempt=2, passed=9, failed=1, skipped=0, total=10)
+    job(repository, "success", at=days_ago(6), run_id="3", bucket="contradicted", failed=1, passed=9, total=10)
+    job(repository, at=days_ago(5), run_id="4", job_name="", dispatch=first, pr_number=4711, head_sha="ab" * 20)
+    assert platform(client).tables["jobs"] == [
+        ("◐ in progress", "CI run 4", "PR #4711 abababa", "not reported", "5 d ago"),
+        ("✕ contradicted ✕ contradicted", "CI / test-ops run 3", "pull_request no data", "9 of 10", "6 d ago"),
+        ("■ failure ○ self-reported", "CI / test-ops run 2, attempt 2", "pull_request no data", "9 of 10", "7 d ago"),
+        (
+            "● success ○ self-reported",
+            "CI / test-ops run 1, the start was never reported",
+            "nightly no data",
+            "not reported",
+            "8 d ago",
+        ),
+    ]
+
+
+def test_another_platforms_jobs_are_not_its_own(client: Client) -> None:
+    made = listed({"acme/torch": 2, "other/torch": 2})
+    job(made["other/torch"], "success", workflow="theirs")
+    job(made["acme/torch"], "success", workflow="ours")
+    assert [row[1].split()[0] for row in platform(client).tables["jobs"]] == ["ours"]
+
+
+@pytest.mark.parametrize(("page", "runs"), [("1", (51, 2)), ("2", (1, 1)), ("x", (51, 2)), ("99", (1, 1))])
+def test_fifty_jobs_stand_on_a_page(client: Client, page: str, runs: tuple[int, int]) -> None:
+    repository = acme()
+    at = days_ago(3)
+    for number in range(1, 52):
+        job(repository, "success", at=at, run_id=str(number))
+    seen = platform(client, page=page).tables["jobs"]
+    assert (int(seen[0][1].split()[-1]), int(seen[-1][1].split()[-1])) == runs
+
+
+def test_the_level_history_and_the_decisions_behind_it(client: Client) -> None:
+    repository = acme(1)
+    change_level(repository=repository, level=2, reason="60 days green", actor=TESTS, now=days_ago(4))
+    listed({"acme/torch": (2, {"oncalls": ["alice"]}), "other/torch": 1}, now=days_ago(3))
+    page = platform(client)
+    assert page.tables["history"] == [("L2", "4 d ago", "now", "#2"), ("L1", "9 d ago", "4 d ago", "#1")]
+    assert [text.split(" by ")[0] for text in page.items["decisions"]] == [
+        "acme/torch: oncalls changed",
+        "acme/torch raised from L1 to L2",
+        "acme/torch listed at L1",
+    ]
+    assert [link for link in page.links if link.startswith("/decisions/")][:2] == ["/decisions/2/", "/decisions/1/"]
+
+
+def test_what_can_be_done_is_offered_to_who_may_do_it(client: Client) -> None:
+    repository = acme()
+    acts = {"/repositories/acme/torch/level/", "/platforms/acme-torch/name/"}
+    people = [None, member_of(repository.platform), user(Role.OPERATOR), user(Role.MAINTAINER), user(Role.ADMIN)]
+    offered = []
+    for person in people:
+        client.logout()
+        if person:
+            client.force_login(person)
+        offered.append(acts & set(platform(client).links))
+    assert offered == [set(), set(), set(), acts, acts]
+
+
+def test_an_unknown_platform_is_not_found(client: Client) -> None:
+    assert client.get("/platforms/nobody/").status_code == 404
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
+    client: Client, rows: int, django_assert_num_queries: Any
+) -> None:
+    made = listed({f"acme/torch-{number}": 1 for number in range(rows)}, now=days_ago(9))
+    for repository in made.values():
+        change_level(repository=repository, level=2, reason="60 days green", actor=TESTS, now=now())
+        job(repository, "success")
+    first = made["acme/torch-0"].platform
+    Repository.objects.update(platform=first)
+    with django_assert_num_queries(6):
+        page = Page(client.get(f"/platforms/{first.slug}/"))
+    assert (len(page.tables["jobs"]), len(page.tables["history"])) == (rows, 2 * rows)

@@ -1,0 +1,87 @@
+"""`/policy/`: every rule, printed from the table that the hub itself reads."""
+
+import pytest
+from django.test import Client
+
+from apps.accounts.policy import ROLES
+from apps.core.errors import CODES
+from apps.platforms.policy import LEVELS
+from apps.relay.fields import FIELDS
+from apps.relay.identity import CLAIMS
+from apps.relay.limits import CALLBACKS_PER_MINUTE
+from apps.relay.policy import BUCKETS, MATRIX, WEBHOOK_RULES
+from tests.factories.pages import Page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page(client: Client) -> Page:
+    answer = client.get("/policy/")
+    assert answer.status_code == 200
+    return Page(answer)
+
+
+def test_every_table_of_rules_is_there(page: Page) -> None:
+    assert set(page.tables) == {"levels", "roles", "webhook", "matrix", "buckets", "fields", "claims", "codes"}
+
+
+def test_levels(page: Page) -> None:
+    assert page.tables["levels"] == [
+        (f"{level.code} {level.name}", level.events, level.results, level.check, level.blocks) for level in LEVELS
+    ]
+
+
+def test_roles(page: Page) -> None:
+    printed = [
+        (name, held_by, set(everywhere.split()), set(own.split()))
+        for name, held_by, everywhere, own in page.tables["roles"]
+    ]
+    assert printed == [
+        (
+            role.label,
+            row.held_by,
+            set(map(str, row.permissions)) or {"read", "what", "is", "public"},
+            set(map(str, row.own_platforms)) or {"nothing", "more"},
+        )
+        for role, row in ROLES.items()
+    ]
+
+
+def test_upstream_events(page: Page) -> None:
+    assert page.tables["webhook"] == [(rule.event, rule.action or "any", rule.effect) for rule in WEBHOOK_RULES]
+
+
+def test_states_of_a_job(page: Page) -> None:
+    assert page.tables["matrix"] == [
+        (
+            stored,
+            incoming,
+            row.answer.label,
+            (row.status.label if row.status else "as before") + "".join(f" flag: {flag.label}" for flag in row.add),
+            row.why,
+        )
+        for (stored, incoming), row in MATRIX.items()
+    ]
+
+
+def test_buckets(page: Page) -> None:
+    printed = [(conclusion, text.partition(" ")[2]) for conclusion, text in page.tables["buckets"]]
+    assert printed == [(conclusion, bucket.label) for conclusion, bucket in BUCKETS.items()]
+
+
+def test_fields_of_a_callback(page: Page) -> None:
+    assert page.tables["fields"] == [
+        (field.path, field.kind, f"{field.cap:,}", "required" if field.is_required else "optional") for field in FIELDS
+    ]
+    assert f"at most {CALLBACKS_PER_MINUTE} callbacks a minute and repository" in page.text
+
+
+def test_claims_of_a_token(page: Page) -> None:
+    assert page.tables["claims"] == [(claim.name, claim.use, claim.check) for claim in CLAIMS]
+
+
+def test_refusals(page: Page) -> None:
+    assert page.tables["codes"] == [
+        (code, str(row.status), row.title, row.next_step.replace("`", "")) for code, row in CODES.items()
+    ]
