@@ -3,7 +3,7 @@
 # Everything runs as `.venv/bin/python -m …`: that works in a folder that was moved or copied, and with spaces in its path.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test check format requirements runtime dev
+.PHONY: help demo demo-reset test check bench format requirements runtime dev
 .SILENT:
 MAKEFLAGS += --no-print-directory
 
@@ -33,10 +33,13 @@ check: dev ## formatting, lint, types, import layers, templates, migrations, sys
 		manage.py makemigrations --check --dry-run
 	ACCELHUB_DEBUG=1 $(python) manage.py check
 
+bench: dev ## benchmarks beside their floors, on loopback; BENCH_… variables set their size
+	exec $(python) -m bench $(ARGS)
+
 format: dev ## rewrite files as `make check` wants them
 	$(python) -m ruff check --fix .
 	$(python) -m ruff format .
-	find templates apps -name '*.html' -exec .venv/bin/djade --target-version 5.2 {} +
+	find templates apps -name '*.html' -exec .venv/bin/djade --target-version 5.2 {} + || true  # 1 is: I changed some
 
 compile = $(python) -m uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet \
 	--python-version 3.11 pyproject.toml

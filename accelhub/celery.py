@@ -5,8 +5,14 @@ computation, so that a big parse never delays a dispatch.
 """
 
 import os
+from contextlib import ExitStack
+from typing import Any
 
 from celery import Celery
+from celery.signals import before_task_publish, task_postrun, task_prerun
+from django.conf import settings
+
+from apps.core import clock
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "accelhub.settings")
 
@@ -22,10 +28,41 @@ app.conf.task_routes = {
 # What runs by itself, how often (seconds), and why.
 BEAT = [
     ("apps.core.tasks.drain_wakeups", 2, "wake-ups whose enqueue was lost"),
+    ("apps.core.tasks.drain_lazy_wakeups", 10, "work that many changes in a row share: counting days"),
     ("apps.relay.tasks.sweep_dispatches", 30, "dispatches whose task was lost"),
+    ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
+    ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
+    ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),
+    ("apps.accounts.tasks.forget_the_expired", 3_600, "sessions that ran out, sign-ins that nobody finished"),
     ("apps.audit.tasks.verify_chain", 300, "the log's chain is proved, and the page says up to where"),
 ]
 app.conf.beat_schedule = {
     task.rsplit(".", 1)[1]: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for task, seconds, _why in BEAT
 }
+
+
+# --- a demo's pretended time goes with the messages that were published under it (apps/core/clock.py) ----------------
+
+CLOCK_HEADER = "accelhub_clock"
+
+
+@before_task_publish.connect
+def send_clock(headers: dict[str, Any], **_: Any) -> None:
+    if (moment := clock.pretended()) is not None:
+        headers[CLOCK_HEADER] = moment.isoformat()
+
+
+@task_prerun.connect
+def take_clock(task: Any, **_: Any) -> None:
+    text = (task.request.headers or {}).get(CLOCK_HEADER)
+    if settings.DEMO and isinstance(text, str):
+        pretending = ExitStack()
+        pretending.enter_context(clock.at(clock.read(text)))
+        task.request.pretending = pretending
+
+
+@task_postrun.connect
+def leave_clock(task: Any, **_: Any) -> None:
+    if (pretending := task.request.get("pretending")) is not None:
+        pretending.close()

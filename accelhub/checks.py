@@ -1,8 +1,11 @@
 """System checks: a hub that is set up wrongly says so at start, with what to set instead."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
@@ -28,6 +31,31 @@ def demo_stays_at_home(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(TAG, Tags.security)
+def debug_stays_at_home(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Debug mode shows source and settings to whoever makes a page fail, and does not ask for secrets."""
+    base = urlsplit(settings.BASE_URL)
+    if settings.DEBUG and not is_loopback(base.hostname):
+        hint = "Unset ACCELHUB_DEBUG, or use an address on localhost."
+        return [
+            Error(f"ACCELHUB_DEBUG is on and ACCELHUB_BASE_URL is {settings.BASE_URL}.", hint=hint, id="accelhub.E005")
+        ]
+    return []
+
+
+@register(TAG, Tags.security)
+def app_key_is_readable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The App's private key is asked for long after start, by a worker: say at once when it is no key."""
+    if not settings.GITHUB_APP_PRIVATE_KEY:
+        return []
+    try:
+        serialization.load_pem_private_key(settings.GITHUB_APP_PRIVATE_KEY.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        hint = "Set it (or ACCELHUB_GITHUB_APP_PRIVATE_KEY_FILE) to the PEM text from GitHub, line breaks included."
+        return [Error("ACCELHUB_GITHUB_APP_PRIVATE_KEY is no private key.", hint=hint, id="accelhub.E006")]
+    return []
+
+
+@register(TAG, Tags.security)
 def secrets_are_set(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Outside demo and debug, each secret comes from configuration."""
     if settings.DEMO or settings.DEBUG:
@@ -49,6 +77,9 @@ def secrets_are_set(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def issuers_are_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Trust anchors are fetched over https; http only from loopback, and only in debug or demo mode."""
     errors: list[CheckMessage] = []
+    if not isinstance(settings.OIDC_ISSUERS, list) or not all(isinstance(e, dict) for e in settings.OIDC_ISSUERS):
+        hint = "It is a list of objects with issuer, jwks_url and kind."
+        return [Error("ACCELHUB_OIDC_ISSUERS is of another shape.", hint=hint, id="accelhub.E004")]
     for entry in settings.OIDC_ISSUERS:
         if missing := {"issuer", "jwks_url", "kind"} - set(entry):
             errors.append(
@@ -79,6 +110,42 @@ def issuers_are_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                     )
                 )
     return errors
+
+
+@register(TAG, Tags.security)
+def sign_in_is_whole(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Somebody can sign in, and what is set up about it fits together."""
+    errors: list[CheckMessage] = []
+    pair = [settings.SOCIAL_AUTH_GITHUB_KEY, settings.SOCIAL_AUTH_GITHUB_SECRET]
+    both = "Set both SOCIAL_AUTH_GITHUB_KEY and SOCIAL_AUTH_GITHUB_SECRET."
+    if any(pair) and not all(pair):
+        errors.append(Error("Sign-in with GitHub is half set up.", hint=both, id="accelhub.E007"))
+    if not any(pair) and not settings.LOCAL_SIGN_IN:
+        hint = f"{both} In an emergency set ACCELHUB_LOCAL_SIGN_IN."
+        errors.append(Error("Nobody can sign in.", hint=hint, id="accelhub.E007"))
+    if settings.MAINTAINER_TEAM and not re.fullmatch(r"[\w.-]+/[\w.-]+", settings.MAINTAINER_TEAM):
+        hint = "Write organisation/team-slug, or unset it."
+        errors.append(
+            Error(f"ACCELHUB_MAINTAINER_TEAM is {settings.MAINTAINER_TEAM!r}.", hint=hint, id="accelhub.E007")
+        )
+    return errors
+
+
+@register(TAG, Tags.security)
+def github_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """GitHub is told the hub's secrets and users' tokens: over https, or on loopback in debug or demo mode."""
+    addresses = {"ACCELHUB_GITHUB_URL": settings.GITHUB_URL, "ACCELHUB_GITHUB_API_URL": settings.GITHUB_API_URL}
+    return [
+        Error(f"{name} is {value}.", hint="Use https; http is for loopback in debug or demo mode.", id="accelhub.E008")
+        for name, value in addresses.items()
+        if not _is_trusted(value)
+    ]
+
+
+def _is_trusted(address: str) -> bool:
+    url = urlsplit(address)
+    is_local = url.scheme == "http" and is_loopback(url.hostname) and (settings.DEMO or settings.DEBUG)
+    return url.scheme == "https" or is_local
 
 
 def refuse_unsafe() -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from apps.simulator.oauth import client_of
+from apps.simulator.people import MAINTAINERS
+
 FILE = "demo.json"
 
 
@@ -29,6 +32,18 @@ class Demo:
     @property
     def api_url(self) -> str:
         return f"http://127.0.0.1:{self.port}" if self.port else ""
+
+    @property
+    def oauth_key(self) -> str:
+        return client_of(self.app_id, self.app_private_key)[0] if self.port else ""
+
+    @property
+    def oauth_secret(self) -> str:
+        return client_of(self.app_id, self.app_private_key)[1] if self.port else ""
+
+    @property
+    def maintainer_team(self) -> str:
+        return MAINTAINERS if self.port else ""
 
     @property
     def oidc_issuers(self) -> str:

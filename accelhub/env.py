@@ -64,6 +64,17 @@ def database() -> dict:
         "NAME": "accelhub",
         "USER": "accelhub",
         "HOST": str(paths().postgres_socket_dir),
+        "PORT": "5432",  # part of the socket's name; said here so that no PGPORT of the shell decides it
+    }
+
+
+def mail() -> dict:
+    """Django's EMAIL_* settings: EMAIL_URL, else a file per e-mail in the data folder."""
+    if env.str("EMAIL_URL", ""):
+        return env.email_url("EMAIL_URL")
+    return {
+        "EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend",
+        "EMAIL_FILE_PATH": str(paths().data / "mail"),
     }
 
 

@@ -4,13 +4,15 @@ import json
 from urllib.parse import urlsplit
 
 from accelhub import demo
-from accelhub.env import BASE_DIR, broker_url, database, env, is_loopback, paths, redis_url
+from accelhub.env import BASE_DIR, broker_url, database, env, is_loopback, mail, paths, redis_url
 
 DATA_DIR = paths().data
 
 # --- who we are -------------------------------------------------------------------------------------------------
 PORT = env.int("PORT", 8000)
 DEMO = env.bool("ACCELHUB_DEMO", False)
+# How many days back the demo's history begins, at the first start of a data folder; 0: none.
+DEMO_HISTORY_DAYS = env.int("ACCELHUB_DEMO_HISTORY_DAYS", 30)
 DEBUG = env.bool("ACCELHUB_DEBUG", False)
 BASE_URL = env.str("ACCELHUB_BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
 _base = urlsplit(BASE_URL)
@@ -27,6 +29,7 @@ GITHUB_WEBHOOK_SECRET = env.str("ACCELHUB_GITHUB_WEBHOOK_SECRET", _demo.webhook_
 # --- the world outside ------------------------------------------------------------------------------------------
 UPSTREAM_REPO = env.str("ACCELHUB_UPSTREAM_REPO", "pytorch/pytorch")
 GITHUB_API_URL = env.str("ACCELHUB_GITHUB_API_URL", _demo.api_url or "https://api.github.com").rstrip("/")
+GITHUB_URL = env.str("ACCELHUB_GITHUB_URL", _demo.api_url or "https://github.com").rstrip("/")
 OIDC_AUDIENCE = env.str("ACCELHUB_OIDC_AUDIENCE", "pytorch-cross-repo-ci-relay")
 # Trust anchors are configuration of the server, never data. Each: issuer, jwks_url, kind.
 OIDC_ISSUERS = json.loads(env.str("ACCELHUB_OIDC_ISSUERS", _demo.oidc_issuers)) or [
@@ -74,11 +77,16 @@ INSTALLED_APPS = [
     "apps.accounts",
     "apps.platforms",
     "apps.relay",
+    "apps.results",
+    "apps.governance",
     "apps.public",
+    "apps.console",
     "apps.simulator",
     "rest_framework",
     "django_htmx",
     "template_partials.apps.SimpleAppConfig",
+    "social_django",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # the hub's own site: apps/core/admin.py
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.humanize",
@@ -92,6 +100,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "apps.core.middleware.ClockMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -128,6 +137,8 @@ TEMPLATES = [
                 "django.templatetags.static",
                 "django.contrib.humanize.templatetags.humanize",
                 "apps.core.templatetags.hub",
+                "apps.core.templatetags.charts",
+                "apps.core.templatetags.lists",
             ],
             "context_processors": [
                 "django.template.context_processors.request",
@@ -135,19 +146,22 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "apps.core.context.hub",
                 "apps.public.context.navigation",
+                "apps.console.context.navigation",
             ],
         },
     },
 ]
 
 # --- storage ----------------------------------------------------------------------------------------------------
+_database = database()
 DATABASES = {
-    "default": database()
+    "default": _database
     | {
         # One connection per web thread, kept: with CONN_MAX_AGE=0 the callback path falls to a quarter.
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"application_name": "accelhub"},
+        # A database that does not answer is a 503 within seconds, not a thread that waits.
+        "OPTIONS": {"application_name": "accelhub", "connect_timeout": 5} | _database.get("OPTIONS", {}),
     },
 }
 REDIS_URL = redis_url()
@@ -162,7 +176,21 @@ STORAGES = {
 
 # --- people -----------------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["apps.accounts.backends.HubBackend"]
+SESSION_ENGINE = "apps.accounts.sessions"
+AUTHENTICATION_BACKENDS = ["apps.accounts.backends.HubBackend", "apps.accounts.backends.GitHubBackend"]
+# Names and passwords are for demos, development, and operators in an emergency.
+LOCAL_SIGN_IN = env.bool("ACCELHUB_LOCAL_SIGN_IN", DEMO or DEBUG)
+SOCIAL_AUTH_GITHUB_KEY = env.str("SOCIAL_AUTH_GITHUB_KEY", _demo.oauth_key)
+SOCIAL_AUTH_GITHUB_SECRET = env.str("SOCIAL_AUTH_GITHUB_SECRET", _demo.oauth_secret)
+# Its members are maintainers: `org/team-slug`.
+MAINTAINER_TEAM = env.str("ACCELHUB_MAINTAINER_TEAM", _demo.maintainer_team)
+SOCIAL_AUTH_GITHUB_SCOPE = ["user:email", *(["read:org"] if MAINTAINER_TEAM else [])]
+SOCIAL_AUTH_PIPELINE = [
+    "social_core.pipeline.social_auth.social_details",
+    "social_core.pipeline.social_auth.social_uid",
+    # Ours: the account of this GitHub id. Nothing is ever matched by login or e-mail address.
+    "apps.accounts.backends.account_of_response",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
@@ -171,6 +199,19 @@ CSRF_FAILURE_VIEW = "apps.core.views.csrf_failure"
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
+
+# --- e-mail -----------------------------------------------------------------------------------------------------
+_mail = mail()
+EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+EMAIL_FILE_PATH = _mail["EMAIL_FILE_PATH"]
+EMAIL_HOST = _mail.get("EMAIL_HOST") or "localhost"
+EMAIL_PORT = _mail.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.str("ACCELHUB_EMAIL_FROM", f"AccelHub <accelhub@{_base.hostname}>")
 
 # --- time and words ---------------------------------------------------------------------------------------------
 TIME_ZONE = "UTC"
@@ -202,7 +243,13 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # Nothing in Redis is the only copy (wake-ups are rows): a message lost with its worker may come back this soon.
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 600}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 600,
+    # A Redis that hangs must not hold a web thread: the wake-up rows wait for beat.
+    "socket_timeout": 10,
+    "socket_connect_timeout": 2,
+}
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 LOGGING = {
     "version": 1,

@@ -27,6 +27,8 @@ _LONGEST_PAUSE = 30.0
 # A child that ran this long (seconds) was well: its next death starts the pauses anew.
 _WELL_AFTER = 60.0
 _PROBE_EVERY = 0.2
+# Deaths and signals end a wait by themselves; this is for pauses that run out.
+_LOOK_EVERY = 0.5
 # Until the hub is ready the loop may stand still for this long: so long may a Ctrl-C wait.
 _PROBE_SECONDS = 2.0
 # A demo as root is a demo in a container: Celery's ten lines about it would bury ours.
@@ -159,7 +161,7 @@ class Supervisor:
         is_announced = False
         next_probe = 0.0
         while True:
-            self._pump(_PROBE_EVERY)
+            self._pump(_LOOK_EVERY if is_announced else _PROBE_EVERY)
             if self._stop_requests:
                 raise _Stop
             for child in self._children.values():

@@ -3,14 +3,18 @@
 from django.urls import include, path
 
 from apps.core import views
+from apps.core.admin import site
 
 urlpatterns = [
     path("", include("apps.public.urls")),
     path("", include("apps.platforms.urls")),
+    path("", include("apps.governance.urls")),
+    path("", include("apps.console.urls")),
     path("", include("apps.audit.urls")),
     path("", include("apps.accounts.urls")),
     path("github/", include("apps.relay.urls")),
     path("api/v1/", include("accelhub.api")),
+    path("admin/", site.urls),
     path("docs/errors/<slug:code>", views.error_code, name="error_code"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),

@@ -14,6 +14,7 @@ forbids by trigger.
 import shutil
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from pytest_django import DjangoDbBlocker
 
@@ -29,6 +30,9 @@ from tests.live import (
 __all__ = ["celery_worker_process", "cloned_database", "empty_redis", "hub"]
 
 _DATA = environment.prepare()
+# How long an example takes says how busy the machine is, nothing about the code.
+hypothesis.settings.register_profile("accelhub", deadline=None)
+hypothesis.settings.load_profile("accelhub")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 KEPT = {name + suffix for name in ("DATABASE_URL", "REDIS_URL") for suffix in ("", "_FILE")}
-OURS = ("ACCELHUB_", "SOCIAL_AUTH_", "DJANGO_", "DATABASE_URL", "REDIS_URL", "PORT")
+OURS = ("ACCELHUB_", "SOCIAL_AUTH_", "DJANGO_", "DATABASE_URL", "REDIS_URL", "EMAIL_URL", "PORT")
 
 
 def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
@@ -35,6 +35,8 @@ def prepare() -> Path:
             "ACCELHUB_DATA_DIR": str(data),
             # Lets subprocesses trust an http issuer on loopback. pytest-django sets DEBUG to False in this process.
             "ACCELHUB_DEBUG": "1",
+            # Nothing listens there: a test that asks GitHub brings its own stand-in.
+            "ACCELHUB_GITHUB_API_URL": "http://127.0.0.1:9",
             "ACCELHUB_SECRET_KEY": "tests only: not a secret, but long enough",
             "ACCELHUB_GITHUB_WEBHOOK_SECRET": "tests-webhook-secret",
             "ACCELHUB_GITHUB_APP_ID": "1001",

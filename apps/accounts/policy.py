@@ -23,19 +23,34 @@ class RoleRow:
     permissions: frozenset[Permission] = frozenset()
     own_platforms: frozenset[Permission] = frozenset()
 
+    @property
+    def printed(self) -> tuple[list[Permission], list[Permission]]:
+        """Both sets in one order, for pages."""
+        return sorted(self.permissions), sorted(self.own_platforms)
 
-_OPERATOR = frozenset({Permission.REJECTION_VIEW})
-_MAINTAINER = frozenset({Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME})
+
+_OPERATOR = frozenset({Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW})
+_MAINTAINER = frozenset(
+    {
+        Permission.LEVEL_CHANGE,
+        Permission.PLATFORM_RENAME,
+        Permission.MEMBERSHIP_CHANGE,
+        Permission.PROPOSAL_DECIDE,
+        Permission.COMPONENT_VIEW,
+    }
+)
 
 ROLES: dict[Role, RoleRow] = {
     Role.VISITOR: RoleRow("anyone, signed in or not"),
     Role.VENDOR_MEMBER: RoleRow(
         "members of a platform",
-        own_platforms=frozenset({Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW}),
+        own_platforms=frozenset(
+            {Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW, Permission.MEMBERSHIP_CHANGE}
+        ),
     ),
-    Role.MAINTAINER: RoleRow("upstream maintainers, by grant", _MAINTAINER),
+    Role.MAINTAINER: RoleRow("upstream maintainers, by grant or by their GitHub team", _MAINTAINER),
     Role.OPERATOR: RoleRow("those who run the hub, by grant", _OPERATOR),
-    Role.ADMIN: RoleRow("those who grant roles, by grant", _MAINTAINER | _OPERATOR),
+    Role.ADMIN: RoleRow("those who grant roles, by grant", _MAINTAINER | _OPERATOR | {Permission.USER_CHANGE}),
 }
 
 # Visitors need no grant, members are members of something; the rest is granted.

@@ -85,7 +85,8 @@ def prove(links: Iterable[Link], *, head_seq: int, head_hash: str) -> Proof:
             return Proof(seq, hash_, finding)
         seq, hash_ = link.seq, link.hash
     if seq != head_seq:
-        return Proof(seq, hash_, f"the log ends at event {seq}, its head says {head_seq}: events were cut off its end")
+        fault = "events were cut off its end" if seq < head_seq else "its head was moved"
+        return Proof(seq, hash_, f"the log ends at event {seq}, its head says {head_seq}: {fault}")
     if hash_ != head_hash:
         return Proof(seq, hash_, f"event {seq} is not the one that the head names: its hash is another")
     return Proof(seq, hash_)

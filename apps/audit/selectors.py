@@ -1,10 +1,13 @@
 """Reading the log."""
 
+import contextlib
+import datetime
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import Http404
 
@@ -18,6 +21,31 @@ def decisions(*, subject_kind: str = "", subject_ids: list[str] | None = None) -
     if subject_kind:
         events = events.filter(subject_kind=subject_kind, subject_id__in=subject_ids or [])
     return events
+
+
+@dataclass(frozen=True)
+class DecisionFilters:
+    """Which decisions: about whom, what, by whom, and on which days (both included, UTC)."""
+
+    about: str = ""
+    action: str = ""
+    actor: str = ""
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+
+
+def decisions_found(filters: DecisionFilters) -> QuerySet[Event]:
+    """The public decisions that fit, newest first."""
+    found = decisions()
+    if filters.about:
+        found = found.filter(subject_label__icontains=filters.about)
+    if filters.action:
+        found = found.filter(action=filters.action)
+    if filters.actor:
+        found = found.filter(actor_label__icontains=filters.actor)
+    if filters.since:
+        found = found.filter(at__date__gte=filters.since)
+    return found.filter(at__date__lte=filters.until) if filters.until else found
 
 
 def decision_or_404(seq: int) -> Event:
@@ -70,9 +98,20 @@ def head() -> Head:
     return Head.objects.get(pk=1)
 
 
-def links(*, up_to: int) -> Iterator[Link]:
-    """Events 1 to `up_to` in order, streamed. What is appended meanwhile is not part of it."""
-    rows = Event.objects.filter(seq__lte=up_to).order_by("seq")
+@contextlib.contextmanager
+def snapshot() -> Iterator[None]:
+    """What is read inside is one moment of the log: head and events belong together, whoever appends meanwhile."""
+    if connection.in_atomic_block:  # the caller's transaction decides
+        yield
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def links() -> Iterator[Link]:
+    """Every event in order, streamed."""
+    rows = Event.objects.order_by("seq")
     for row in rows.values("seq", "body", "previous_hash", "hash", *COLUMNS).iterator(5_000):
         columns = {name: row[name] for name in COLUMNS} | {"at": stamp(row["at"])}
         yield Link(row["seq"], row["body"], row["previous_hash"], row["hash"], columns)

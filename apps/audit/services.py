@@ -93,8 +93,9 @@ def record(
 
 def verify(*, now: datetime.datetime) -> chain.Proof:
     """Prove the whole chain as it stands and remember the outcome for the page."""
-    head = selectors.head()
-    proof = chain.prove(selectors.links(up_to=head.seq), head_seq=head.seq, head_hash=head.hash)
+    with selectors.snapshot():
+        head = selectors.head()
+        proof = chain.prove(selectors.links(), head_seq=head.seq, head_hash=head.hash)
     LastVerification.objects.update_or_create(
         pk=1, defaults={"checked_at": now, "verified_to": proof.verified_to, "finding": proof.finding}
     )

@@ -5,19 +5,23 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from apps.audit import selectors
+from apps.audit.forms import DecisionForm
 from apps.core.access import public
 from apps.core.clock import now
+from apps.core.rendering import render_page
 
 PAGE = 50
 
 
 @public
 def decisions(request: HttpRequest) -> HttpResponse:
-    """`/decisions/`: every public decision, newest first, `?page=` from 1 on."""
-    page = Paginator(selectors.decisions(), PAGE).get_page(request.GET.get("page"))
+    """`/decisions/`: public decisions, newest first: `?about=&action=&actor=&since=&until=&page=`."""
+    form = DecisionForm(request.GET)
+    page = Paginator(selectors.decisions_found(form.filters()), PAGE).get_page(request.GET.get("page"))
     rows = [(event, selectors.body_of(event)) for event in page.object_list]
-    context = {"page": page, "rows": rows, "verification": selectors.last_verification(), "now": now()}
-    return render(request, "audit/decision_list.html", context)
+    verification = selectors.last_verification()
+    context = {"form": form, "page": page, "rows": rows, "verification": verification, "now": now()}
+    return render_page(request, "audit/decision_list.html", context)
 
 
 @public

@@ -31,7 +31,7 @@ CODES: dict[str, Code] = {
     "identity_replaced": Code(
         403,
         "The repository is not the one that was listed",
-        "A repository of this name was listed with other numeric ids: ask a maintainer to list it anew.",
+        "A repository of this name was listed with other numeric ids: ask the hub's operators to pin it anew.",
     ),
     "claims_contradict": Code(
         403, "The token contradicts the body", "Report a run from a job of that run, with that run's own token."
@@ -42,6 +42,12 @@ CODES: dict[str, Code] = {
         "Send back the delivery_id that the hub's repository_dispatch carried.",
     ),
     "not_permitted": Code(403, "Not permitted", "Ask a maintainer, or sign in as someone who may."),
+    "recusal": Code(403, "Nobody decides on their own proposal", "Ask another maintainer to decide."),
+    "write_access": Code(
+        403,
+        "Write access to the repository is not proven",
+        "Sign in with GitHub as someone who may push to it, or ask a member of the platform for an invitation.",
+    ),
     "csrf": Code(403, "The form has expired", "Reload the page and send the form again."),
     "not_found": Code(404, "Not found", "Check the address."),
     "method": Code(405, "This method is not allowed here", "See the Allow header."),
@@ -51,12 +57,22 @@ CODES: dict[str, Code] = {
         "The job already ended otherwise",
         "The first final answer stands. Re-run the job: a new run_attempt is reported anew.",
     ),
+    "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),
+    "already_listed": Code(409, "The repository is listed already", "See its platform's page."),
+    "already_proposed": Code(
+        409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
+    ),
+    "proposal_stale": Code(409, "The proposal has changed meanwhile", "Look at the proposal again, then decide."),
+    "invitation_closed": Code(
+        410, "The invitation is no longer good", "Ask a member of the platform, or a maintainer, for a new one."
+    ),
     "too_large": Code(413, "The request is too large", "Send less: the limit stands in `detail`."),
     "media_type": Code(415, "This content type is not read here", "Send application/json."),
     "rate_limited": Code(429, "Too many requests", "Wait as long as the Retry-After header says."),
     "internal": Code(500, "The hub failed", "Try again; tell the hub's operators if it stays."),
+    "github_unavailable": Code(503, "GitHub does not answer", "Try again in a few minutes."),
     "unavailable": Code(503, "The hub cannot store this now", "Send the identical request again after Retry-After."),
 }
 

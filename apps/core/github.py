@@ -4,19 +4,27 @@ PyGithub would sleep between writes and retry POSTs by itself; both are switched
 the outbox (docs/adr/0002).
 """
 
+import contextlib
+import datetime
 import json
 import logging
+import threading
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import requests
 from django.conf import settings
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
+from github.InstallationAuthorization import InstallationAuthorization
+
+from apps.core import clock
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
+TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 
 
 class GitHubUnavailable(Exception):
@@ -41,63 +49,129 @@ class RepositoryIdentity:
 
 
 class GitHubClient:
-    """Acts as the App's installation on one repository at a time."""
+    """Acts as the App's installation on one repository at a time. Safe to share between threads.
+
+    PyGithub's objects are not: a connection keeps the request it is about to send. So each call has its own, and only
+    installation tokens are shared.
+    """
 
     def __init__(self, *, api_url: str, app_id: str, private_key: str) -> None:
-        self._options: dict[str, Any] = {
-            "base_url": api_url,
-            "timeout": TIMEOUT_SECONDS,
-            "retry": None,
-            "seconds_between_requests": None,
-            "seconds_between_writes": None,
-        }
         self._app = (app_id, private_key)
-        self._by_repository: dict[str, Github] = {}
+        self._base_url = api_url
+        self._tokens: dict[str, InstallationAuthorization] = {}
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def send_dispatch(self, full_name: str, *, event_type: str, client_payload: dict[str, Any]) -> None:
         """`POST /repos/{owner}/{repo}/dispatches`. Returns when GitHub accepted it.
 
         Raises GitHubUnavailable or GitHubRefused.
         """
-        with _translated():
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
             # Not create_repository_dispatch(): it answers False to every failure and drops GitHub's words.
-            requester = self._github(full_name).requester
-            status, headers, output = requester.requestJson(
+            status, headers, output = github.requester.requestJson(
                 "POST",
                 f"/repos/{full_name}/dispatches",
                 input={"event_type": event_type, "client_payload": client_payload},
             )
+            if status == 401:
+                self._tokens.pop(full_name.lower(), None)
             if status != 204:
                 # A renamed repository answers 307: nothing was dispatched, and nothing here follows it.
-                raise requester.createException(status, headers, _object(output))
+                raise github.requester.createException(status, headers, _object(output))
 
-    def repository_identity(self, full_name: str) -> RepositoryIdentity:
-        """`GET /repos/{owner}/{repo}` as the App's installation there. Raises GitHubUnavailable or GitHubRefused."""
-        with _translated():
+    def repository_identity(self, full_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> RepositoryIdentity:
+        """`GET /repos/{owner}/{repo}` as the App's installation there, each of up to three requests within
+        `timeout_seconds`. Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._github(full_name, timeout_seconds) as github:
             # The client is lazy: until it is completed, a name is only what we asked for.
-            repo = self._github(full_name).get_repo(full_name).complete()
+            repo = github.get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
 
-    @cached_property
-    def _integration(self) -> GithubIntegration:
+    def _github(self, full_name: str, timeout_seconds: float) -> Github:
+        return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))
+
+    def _token(self, full_name: str, timeout_seconds: float) -> str:
+        """The installation's token for a repository: kept until shortly before it runs out, asked for once at a time.
+
+        The installation is asked for with it, so an App that was installed anew is found by the next token.
+        """
         if not all(self._app):
             raise GitHubUnavailable("no GitHub App is set up: ACCELHUB_GITHUB_APP_ID, ACCELHUB_GITHUB_APP_PRIVATE_KEY")
-        return GithubIntegration(auth=Auth.AppAuth(*self._app), **self._options)
-
-    def _github(self, full_name: str) -> Github:
-        # PyGithub keeps the installation token inside and asks for the next one when it runs out.
         key = full_name.lower()
-        if key not in self._by_repository:
-            owner, name = full_name.split("/")
-            installation = self._integration.get_repo_installation(owner, name)
-            auth = self._integration.auth
-            assert isinstance(auth, Auth.AppAuth)
-            self._by_repository[key] = Github(
-                auth=auth.get_installation_auth(installation.id, requester=self._integration.requester),
-                lazy=True,
-                **self._options,
-            )
-        return self._by_repository[key]
+        with self._locks[key]:
+            known = self._tokens.get(key)
+            if known is None or known.expires_at - clock.real(clock.now()) < TOKEN_RENEWED_BEFORE:
+                app = GithubIntegration(auth=Auth.AppAuth(*self._app), **self._options(timeout_seconds))
+                with contextlib.closing(app):
+                    known = app.get_access_token(app.get_repo_installation(*full_name.split("/")).id)
+                self._tokens[key] = known
+            return known.token
+
+    def _options(self, timeout_seconds: float) -> dict[str, Any]:
+        return {
+            "base_url": self._base_url,
+            "timeout": timeout_seconds,
+            "lazy": True,
+            "retry": None,
+            "seconds_between_requests": None,
+            "seconds_between_writes": None,
+        }
+
+
+@dataclass(frozen=True)
+class UserIdentity:
+    """What GitHub says a login stands for: the number survives renames, and never passes to another account."""
+
+    login: str
+    github_id: int
+
+
+class GitHubUser:
+    """Asks GitHub with a signed-in user's own token, so that the answers are theirs. Without one: what anyone may ask.
+
+    All methods raise GitHubUnavailable or GitHubRefused.
+    """
+
+    def __init__(self, *, api_url: str, token: str = "") -> None:
+        self._github = Github(
+            auth=Auth.Token(token) if token else None,
+            base_url=api_url,
+            timeout=TIMEOUT_SECONDS,
+            lazy=True,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+        )
+
+    def identity_of(self, login: str) -> UserIdentity:
+        """`GET /users/{login}`."""
+        with _translated(), self._github as github:
+            user = github.get_user(login).complete()
+            return UserIdentity(user.login, user.id)
+
+    def is_in_team(self, *, organisation: str, team: str, login: str) -> bool:
+        """`GET /orgs/{org}/teams/{slug}/memberships/{login}`: an accepted membership. An invitation is none."""
+        with _translated(), self._github as github:
+            path = f"/orgs/{organisation}/teams/{team}/memberships/{login}"
+            status, headers, output = github.requester.requestJson("GET", path)
+            if status in (403, 404):  # not a member, or not for this token to know: either way unproven
+                return False
+            if status != 200:
+                raise github.requester.createException(status, headers, _object(output))
+            return _object(output).get("state") == "active"
+
+    def may_push(self, identity: RepositoryIdentity) -> bool:
+        """`GET /repos/{owner}/{repo}`: whether the user may write to the repository of this id, whatever bears its
+        name now."""
+        with _translated(), self._github as github:
+            try:
+                repo = github.get_repo(identity.full_name).complete()
+            except GithubException as error:
+                if error.status == 404:  # gone, or private and not theirs
+                    return False
+                raise
+            permissions: Any = repo.permissions  # None where the answer has none
+            return repo.id == identity.github_id and permissions is not None and permissions.push is True
 
 
 class _translated:  # noqa: N801  reads as a word at its use
@@ -116,6 +190,12 @@ class _translated:  # noqa: N801  reads as a word at its use
                 raise GitHubRefused(status, _message(error)) from error
             case requests.RequestException():
                 raise GitHubUnavailable(f"GitHub did not answer: {type(error).__name__}") from error
+            case GitHubUnavailable() | GitHubRefused():
+                return
+            case Exception():
+                # A key that cannot be read, an answer of another shape: no caller is the worse for asking.
+                log.exception("GitHub could not be asked", exc_info=error)
+                raise GitHubUnavailable(f"GitHub could not be asked: {type(error).__name__}") from error
 
 
 def _object(output: str) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""Turns exceptions into the answers of core.errors."""
+"""Turns exceptions into the answers of core.errors; lets a demo's requests pretend their time."""
 
 import logging
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.core import clock
 from apps.core.errors import Problem, is_machine_route, problem_response
 
 log = logging.getLogger(__name__)
@@ -63,3 +65,31 @@ class ProblemMiddleware:
         if is_machine_route(request):
             return problem_response(problem)
         return problem_page(request, problem)
+
+
+CLOCK_HEADER = "X-AccelHub-Clock"
+
+
+class ClockMiddleware:
+    """A demo's request may say when it happens: `X-AccelHub-Clock: <ISO time, UTC>`, in the past. Outside demo mode
+    the header is refused, so that nobody believes that it was heard."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        text = request.META.get("HTTP_X_ACCELHUB_CLOCK")
+        if text is None:
+            return self.get_response(request)
+        if not settings.DEMO:
+            return _refuse_clock("only a demo takes this header. Leave it out.")
+        try:
+            moment = clock.read(text)
+        except ValueError as error:
+            return _refuse_clock(str(error))
+        with clock.at(moment):
+            return self.get_response(request)
+
+
+def _refuse_clock(detail: str) -> HttpResponse:
+    return problem_response(Problem("malformed", f"{CLOCK_HEADER}: {detail}", CLOCK_HEADER))

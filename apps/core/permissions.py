@@ -8,8 +8,13 @@ class Permission(enum.StrEnum):
 
     LEVEL_CHANGE = "level:change"
     PLATFORM_RENAME = "platform:rename"
+    PROPOSAL_DECIDE = "proposal:decide"
+    MEMBERSHIP_CHANGE = "membership:change"
+    USER_CHANGE = "user:change"
+    ADMIN_VIEW = "admin:view"
     CALLBACK_VIEW_PRIVATE = "callback:view_private"
     REJECTION_VIEW = "rejection:view"
+    COMPONENT_VIEW = "component:view"
 
 
 class Open(enum.StrEnum):

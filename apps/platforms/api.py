@@ -22,14 +22,14 @@ class LevelIn(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=list(BY_CODE))
     reason = serializers.CharField(max_length=REASON_MAX)
     evidence = serializers.CharField(max_length=REASON_MAX, required=False, default="")
-    device = serializers.RegexField(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,37}$", required=False, default="")
+    device = serializers.CharField(max_length=60, allow_blank=True, required=False, default="")
     expected_level = serializers.ChoiceField(choices=list(BY_CODE), required=False, default=None)
 
 
 class LevelView(APIView):
     """`POST /api/v1/repositories/{owner}/{name}/level/`: change a repository's level directly.
 
-    Body `{level, reason, evidence?, device?, expected_level?}`. 200 with the decision as /api/v1/decisions/ shows it.
+    Body `{level, reason, evidence?, device?, expected_level?}`. 200 with the decision: its record, hashes and page.
     400 `malformed`; 401 `not_signed_in`; 403 `not_permitted`; 404; 409 `level_transition` (L3 and L4 are not reached
     directly) or `level_stale` (`expected_level` is no longer the level).
     """

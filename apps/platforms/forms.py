@@ -4,9 +4,11 @@ from typing import Any
 
 from django import forms
 
+from apps.core.filters import FilterForm, search_field, sort_field
 from apps.platforms.allowlist import DEVICE
 from apps.platforms.models import Platform, Repository
-from apps.platforms.policy import STABLE, Level, direct_targets
+from apps.platforms.policy import LEVELS, STABLE, Level, direct_targets
+from apps.platforms.selectors import PlatformFilters
 from apps.platforms.services import REASON_MAX
 
 
@@ -16,7 +18,7 @@ class LevelForm(forms.Form):
     level = forms.TypedChoiceField(coerce=int, widget=forms.HiddenInput)
     expected_level = forms.IntegerField(min_value=0, max_value=4, widget=forms.HiddenInput)
     device = forms.RegexField(
-        DEVICE, label="Device", help_text="The word in the label ciflow/crcr/<device>; L3 needs one."
+        rf"\A{DEVICE.pattern}\Z", label="Device", help_text="The word in the label ciflow/crcr/<device>; L3 needs one."
     )
     reason = forms.CharField(
         max_length=REASON_MAX,
@@ -48,3 +50,26 @@ class RenameForm(forms.Form):
 
     def __init__(self, data: Any = None, *, platform: Platform) -> None:
         super().__init__(data, initial={"name": platform.name, "slug": platform.slug})
+
+
+class DirectoryForm(FilterForm):
+    """What the directory of platforms shows."""
+
+    q = search_field("Name or repository")
+    level = forms.TypedChoiceField(
+        required=False,
+        coerce=int,
+        choices=[("", "Any level"), *((level.number, f"{level.code} {level.name}") for level in LEVELS[1:])],
+    )
+    kind = forms.ChoiceField(required=False, choices=[("", "Any kind"), *Platform.Kind.choices])
+    sort = sort_field("name", "level")
+
+    def filters(self) -> PlatformFilters:
+        given = self.given()
+        return PlatformFilters(words=given.pop("q", ""), **given)
+
+
+class InvitationForm(forms.Form):
+    """An invitation to speak for a platform."""
+
+    note = forms.CharField(max_length=100, label="For whom", help_text="A name, so that members know the link by it.")

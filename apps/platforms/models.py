@@ -152,3 +152,30 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} for {self.platform}"
+
+
+class Invitation(models.Model):
+    """A link that lets one person speak for a platform. Only its digest is kept: the link is shown once."""
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    platform = models.ForeignKey(Platform, on_delete=models.CASCADE, related_name="invitations")
+    digest = models.CharField(max_length=64, unique=True)
+    note = models.CharField(max_length=100)
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="invitations_made")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(accepted_at=None) | Q(withdrawn_at=None), name="platforms_invitation_one_end"
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=F("created_at")), name="platforms_invitation_expires_later"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"to {self.platform}: {self.note}"

@@ -1,16 +1,21 @@
 """Reads of platforms, and the access functions through which every edge gets one."""
 
+import datetime
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Prefetch, QuerySet
+from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
+from django.db.models.functions import Lower
 from django.http import Http404
 
 from apps.accounts.policy import allows_on_own_platform
+from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
 from apps.platforms.allowlist import FULL_NAME
-from apps.platforms.models import Membership, Platform, Repository
+from apps.platforms.models import Invitation, Membership, Platform, Repository
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -20,8 +25,37 @@ def platforms_listed() -> QuerySet[Platform]:
         Platform.objects.annotate(top_level=Max("repositories__level"))
         .filter(top_level__gt=0)
         .prefetch_related(Prefetch("repositories", queryset=listed))
-        .order_by("-top_level", "name")
+        .order_by("-top_level", "name", "slug")
     )
+
+
+@dataclass(frozen=True)
+class PlatformFilters:
+    """What the directory shows. Every one of `words` stands in the platform's name or in a listed repository's."""
+
+    words: str = ""
+    level: int | None = None
+    kind: str = ""
+    sort: str = "-level"
+
+
+PLATFORM_ORDERS = {
+    "name": (Lower("name"), "pk"),
+    "-name": (Lower("name").desc(), "-pk"),
+    "level": ("top_level", Lower("name"), "pk"),
+    "-level": ("-top_level", Lower("name"), "pk"),
+}
+
+
+def platforms_found(filters: PlatformFilters) -> QuerySet[Platform]:
+    """The listed platforms that fit. One fits a level when any of its repositories is at it."""
+    found = platforms_listed().order_by(*PLATFORM_ORDERS[filters.sort])
+    listed = Repository.objects.filter(platform=OuterRef("pk"), level__gt=0)
+    for word in filters.words.split():
+        found = found.filter(Q(name__icontains=word) | Exists(listed.filter(full_name__icontains=word)))
+    if filters.level is not None:
+        found = found.filter(Exists(listed.filter(level=filters.level)))
+    return found.filter(kind=filters.kind) if filters.kind else found
 
 
 def platform_or_404(slug: str) -> Platform:
@@ -57,6 +91,53 @@ def member_platforms(user: Any) -> QuerySet[Platform]:
     return Platform.objects.filter(memberships__user=user)
 
 
+def memberships_of(platform: Platform) -> QuerySet[Membership]:
+    """Who speaks for a platform, with their organisation, by name."""
+    members = Membership.objects.filter(platform=platform).select_related("user__organisation")
+    return members.order_by("user__username")
+
+
+def platforms_by_member(user_ids: Iterable[int]) -> dict[int, list[Platform]]:
+    """The platforms that each of these users speaks for, by name. Who speaks for none is not in it."""
+    found: dict[int, list[Platform]] = {}
+    members = (
+        Membership.objects.filter(user_id__in=list(user_ids)).select_related("platform").order_by("platform__name")
+    )
+    for member in members:
+        found.setdefault(member.user_id, []).append(member.platform)
+    return found
+
+
+def member_or_404(platform: Platform, public_id: str) -> Any:
+    """A user who speaks for the platform, by their public id."""
+    try:
+        return memberships_of(platform).get(user__public_id=uuid.UUID(public_id)).user
+    except (Membership.DoesNotExist, ValueError):
+        raise Http404 from None
+
+
+def invitation_or_404(code: str) -> Invitation:
+    """The invitation that a link's code opens, whatever became of it: who has the code was given it."""
+    try:
+        return Invitation.objects.select_related("platform", "invited_by").get(digest=digest_of(code))
+    except Invitation.DoesNotExist:
+        raise Http404 from None
+
+
+def open_invitations(platform: Platform, *, now: datetime.datetime) -> QuerySet[Invitation]:
+    """Invitations that someone may still accept, newest first."""
+    still_open = Invitation.objects.filter(platform=platform, accepted_at=None, withdrawn_at=None, expires_at__gt=now)
+    return still_open.select_related("invited_by").order_by("-created_at", "-pk")
+
+
+def own_invitation_or_404(platform: Platform, public_id: str) -> Invitation:
+    """An invitation to this platform, for those who may withdraw it."""
+    try:
+        return Invitation.objects.select_related("platform").get(platform=platform, public_id=uuid.UUID(public_id))
+    except (Invitation.DoesNotExist, ValueError):
+        raise Http404 from None
+
+
 @dataclass(frozen=True)
 class Standing:
     """A repository as the callback path needs it. `github_id` is None while it is not pinned."""
@@ -69,12 +150,15 @@ class Standing:
 
 
 def standing_of(*, github_id: int, full_name: str) -> Standing | None:
-    """The repository that an identity means: the one pinned to this id, else the one of this name, else None."""
+    """The repository that an identity means: the one pinned to this id, else the one of this name, else None.
+
+    A listed one goes before an unlisted one: a repository that was renamed and listed anew is the listed one.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, full_name, level, github_id, github_owner_id FROM platforms_repository "
             "WHERE github_id = %s OR lower(full_name) = lower(%s) "
-            "ORDER BY (github_id IS NOT DISTINCT FROM %s) DESC LIMIT 1",
+            "ORDER BY level > 0 DESC, (github_id IS NOT DISTINCT FROM %s) DESC LIMIT 1",
             [github_id, full_name, github_id],
         )
         row = cursor.fetchone()

@@ -1,11 +1,13 @@
 """Verbs on platforms: list, import, change a level, pin an identity, rename."""
 
+import contextlib
 import dataclasses
 import datetime
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
 from apps.audit.enums import Action
@@ -14,9 +16,9 @@ from apps.audit.services import HUB, Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
 from apps.core.wakeups import wake
-from apps.platforms.allowlist import Allowlist, Entry
+from apps.platforms.allowlist import DEVICE, Allowlist, Entry
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
-from apps.platforms.policy import LEVELS, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.policy import LEVELS, ONBOARDING, UNLISTED, default_platform_slug, refuse_direct_change
 from apps.platforms.topics import REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
@@ -40,9 +42,8 @@ def create_platform(*, slug: str, name: str, kind: Platform.Kind, actor: Actor, 
         raise Problem("malformed", f"slug: {slug!r} cannot stand in an address, use {words}.", "slug")
     if not 0 < len(name) <= NAME_MAX:
         raise Problem("malformed", f"name: needs 1 to {NAME_MAX} characters.", "name")
-    if Platform.objects.filter(slug=slug).exists():
-        raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug")
-    platform = Platform.objects.create(slug=slug, name=name, kind=kind, created_at=now)
+    with _slug_once(slug):
+        platform = Platform.objects.create(slug=slug, name=name, kind=kind, created_at=now)
     record(
         action=Action.PLATFORM_CREATED,
         actor=actor,
@@ -54,20 +55,30 @@ def create_platform(*, slug: str, name: str, kind: Platform.Kind, actor: Actor, 
     return platform
 
 
+@contextlib.contextmanager
+def _slug_once(slug: str) -> Iterator[None]:
+    """PostgreSQL says whether a slug is taken; this says it to people."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug") from None
+
+
 @transaction.atomic
 def rename_platform(*, platform: Platform, name: str, slug: str, actor: Actor, now: datetime.datetime) -> None:
     """Give a platform another name and slug. Raises Problem `malformed` when the slug is taken or empty."""
     slug, name = slugify(slug), name.strip()
     if not slug or not name:
         raise Problem("malformed", "name and slug: both need at least one letter or digit.", "name")
-    if Platform.objects.filter(slug=slug).exclude(pk=platform.pk).exists():
-        raise Problem("malformed", f"slug: {slug!r} is taken, choose another.", "slug")
-    before = {"name": platform.name, "slug": platform.slug}
+    locked = Platform.objects.select_for_update().get(pk=platform.pk)
+    before = {"name": locked.name, "slug": locked.slug}
     after = {"name": name, "slug": slug}
     if before == after:
         return
+    with _slug_once(slug):
+        Platform.objects.filter(pk=platform.pk).update(name=name, slug=slug)
     platform.name, platform.slug = name, slug
-    platform.save(update_fields=["name", "slug"])
     record(
         action=Action.PLATFORM_RENAMED,
         actor=actor,
@@ -80,7 +91,15 @@ def rename_platform(*, platform: Platform, name: str, slug: str, actor: Actor, n
 
 
 @transaction.atomic
-def add_member(*, platform: Platform, user: Any, actor: Actor, now: datetime.datetime) -> bool:
+def add_member(
+    *,
+    platform: Platform,
+    user: Any,
+    actor: Actor,
+    now: datetime.datetime,
+    reason: str = "",
+    evidence: dict[str, Any] | None = None,
+) -> bool:
     """Let a user speak for a platform. Returns False, and writes nothing, when they already do."""
     _, is_new = Membership.objects.get_or_create(platform=platform, user=user, defaults={"joined_at": now})
     if is_new:
@@ -90,6 +109,8 @@ def add_member(*, platform: Platform, user: Any, actor: Actor, now: datetime.dat
             subject=Subject("platform", platform.slug, platform.name),
             summary=f"{user.get_username()} speaks for {platform.name}",
             after={"user": user.get_username()},
+            reason=reason,
+            evidence=evidence,
             now=now,
             is_decision=False,
         )
@@ -120,6 +141,10 @@ def change_level(
     if len(reason) > REASON_MAX:
         raise Problem("malformed", f"reason: {len(reason)} characters, at most {REASON_MAX}.", "reason")
     expected = repository.level if expected_level is None else expected_level
+    if device and not DEVICE.fullmatch(device):
+        raise Problem(
+            "malformed", f"device: {device[:60]!r} fits no label, send up to 38 printable characters.", "device"
+        )
     locked = Repository.objects.select_for_update().get(pk=repository.pk)
     if locked.level != expected:
         raise Problem(
@@ -193,8 +218,12 @@ def _set_listing(
         now=now,
     )
     if to.level != before.level or action is Action.REPOSITORY_LISTED:
-        LevelInterval.objects.filter(repository=repository, ended_at=None).update(ended_at=now)
-        LevelInterval.objects.create(repository=repository, level=to.level, started_at=now, event_seq=event.seq)
+        current = LevelInterval.objects.filter(repository=repository, ended_at=None).first()
+        # `now` was asked before the row was locked: whoever held it may have a later one.
+        start = max(now, current.started_at) if current else now
+        if current:
+            LevelInterval.objects.filter(pk=current.pk).update(ended_at=start)
+        LevelInterval.objects.create(repository=repository, level=to.level, started_at=start, event_seq=event.seq)
     for name, value in dataclasses.asdict(to).items():
         setattr(repository, name, value)
     return event
@@ -268,52 +297,156 @@ def _import_summary(repository: Repository, before: _Listing, to: _Listing, is_n
     return f"{name}: {' and '.join(names)} changed"
 
 
-def _create_repository(full_name: str, now: datetime.datetime) -> Repository:
+@transaction.atomic
+def list_repository(
+    *,
+    full_name: str,
+    platform_name: str,
+    device: str,
+    oncalls: list[str],
+    events: list[str],
+    reason: str,
+    evidence: dict[str, Any],
+    actor: Actor,
+    now: datetime.datetime,
+) -> tuple[Repository, Event]:
+    """Put a repository that is not listed on the allowlist, at L1. Takes effect with the transaction.
+
+    One that the hub knows stays with its platform; for a new one a platform called `platform_name` is made. Returns the
+    repository and the decision. Raises Problem: `malformed` (no reason), `already_listed`, `level_stale` (someone
+    listed it meanwhile).
+    """
+    reason = reason.strip()
+    if not reason:
+        raise Problem("malformed", "reason: say why, it becomes part of the public log.", "reason")
+    repository = Repository.objects.select_for_update().filter(full_name__iexact=full_name).first()
+    is_new = repository is None
+    if repository is None:
+        try:
+            with transaction.atomic():
+                repository = _create_repository(full_name, now, platform_name=platform_name)
+        except IntegrityError:
+            raise Problem("level_stale", f"{full_name} was added meanwhile: look again, then decide.") from None
+    elif repository.level != UNLISTED:
+        detail = f"{repository.full_name} is listed already, at {repository.level_code}: change its level instead."
+        raise Problem("already_listed", detail)
+    name, code = repository.full_name, LEVELS[ONBOARDING].code
+    event = _set_listing(
+        repository,
+        _Listing(ONBOARDING, device or repository.device, list(oncalls), sorted(events)),
+        actor=actor,
+        now=now,
+        summary=f"{name} listed at {code}" if is_new else f"{name} raised from {LEVELS[UNLISTED].code} to {code}",
+        reason=reason,
+        evidence=evidence,
+        action=Action.REPOSITORY_LISTED if is_new else None,
+    )
+    return repository, event
+
+
+def _create_repository(full_name: str, now: datetime.datetime, *, platform_name: str = "") -> Repository:
     slug = default_platform_slug(full_name)
     taken = set(Platform.objects.filter(slug__startswith=slug).values_list("slug", flat=True))
     candidates = (slug if n == 1 else f"{slug}-{n}" for n in range(1, len(taken) + 2))
     platform = Platform.objects.create(
-        slug=next(c for c in candidates if c not in taken), name=full_name.split("/")[1], created_at=now
+        slug=next(c for c in candidates if c not in taken),
+        name=platform_name or full_name.split("/")[1],
+        created_at=now,
     )
     return Repository.objects.create(platform=platform, full_name=full_name)
 
 
 @transaction.atomic
 def pin_identity(
-    *, repository_id: int, identity: RepositoryIdentity, source: Repository.PinSource, now: datetime.datetime
+    *,
+    repository_id: int,
+    identity: RepositoryIdentity,
+    source: Repository.PinSource,
+    now: datetime.datetime,
+    actor: Actor = HUB,
+    replace: bool = False,
 ) -> bool:
     """Pin a repository to GitHub's numeric ids. Returns whether this call changed anything.
 
     A pin from a first callback is kept only until GitHub itself can be asked: GitHub's answer then confirms or
-    corrects it, and either is on record. A pin that GitHub gave is never replaced here.
+    corrects it, and either is on record. A pin that GitHub gave is replaced only with `replace`, which is an operator's
+    word. Ids that an unlisted repository holds move to the listed one: it is the same repository under a new name.
+    Raises Problem `identity_replaced` when another listed repository holds them.
     """
     repository = Repository.objects.select_for_update().get(pk=repository_id)
-    if repository.pin_source == Repository.PinSource.GITHUB_API:
+    if not replace and (
+        repository.pin_source == Repository.PinSource.GITHUB_API
+        or (repository.github_id is not None and source is Repository.PinSource.FIRST_SIGHT)
+    ):
         return False
-    if repository.github_id is not None and source is Repository.PinSource.FIRST_SIGHT:
-        return False
-    if other := Repository.objects.filter(github_id=identity.github_id).exclude(pk=repository_id).first():
-        raise Problem(
-            "identity_replaced",
-            f"GitHub id {identity.github_id} is pinned to {other.full_name}: {repository.full_name} is a rename of it, "
-            "list it once.",
-        )
-    before = {"github_id": repository.github_id, "github_owner_id": repository.github_owner_id}
-    after = {"github_id": identity.github_id, "github_owner_id": identity.github_owner_id}
-    is_correction = repository.github_id is not None and before != after
-    repository.github_id = identity.github_id
-    repository.github_owner_id = identity.github_owner_id
-    repository.pin_source, repository.pinned_at = source, now
-    repository.save(update_fields=["github_id", "github_owner_id", "pin_source", "pinned_at"])
+    other = (
+        Repository.objects.select_for_update().filter(github_id=identity.github_id).exclude(pk=repository_id).first()
+    )
+    if other is not None:
+        if other.level > UNLISTED:
+            raise Problem(
+                "identity_replaced",
+                f"GitHub id {identity.github_id} is pinned to {other.full_name}, which is listed: "
+                f"{repository.full_name} is another name of it, list it once.",
+            )
+        _write_pin(other, None, Repository.PinSource.NONE, now)
+    before = _ids_of(repository)
+    is_correction = bool(before) and (repository.github_id, repository.github_owner_id) != (
+        identity.github_id,
+        identity.github_owner_id,
+    )
+    _write_pin(repository, identity, source, now)
     record(
         action=Action.IDENTITY_REPINNED if is_correction else Action.IDENTITY_PINNED,
-        actor=HUB,
+        actor=actor,
         subject=subject_of(repository),
         summary=f"{repository.full_name} pinned to GitHub id {identity.github_id}",
-        before={key: str(value) for key, value in before.items() if value is not None},
-        after={key: str(value) for key, value in after.items()},
+        before=before,
+        after=_ids_of(repository),
         reason=source.label,
+        evidence={"renamed_from": other.full_name} if other else {},
         now=now,
-        is_decision=is_correction,
+        is_decision=is_correction or other is not None,
+    )
+    return True
+
+
+def _write_pin(
+    repository: Repository, identity: RepositoryIdentity | None, source: Repository.PinSource, now: datetime.datetime
+) -> None:
+    repository.github_id = identity.github_id if identity else None
+    repository.github_owner_id = identity.github_owner_id if identity else None
+    repository.pin_source = source
+    repository.pinned_at = now if identity else None
+    repository.save(update_fields=["github_id", "github_owner_id", "pin_source", "pinned_at"])
+
+
+def _ids_of(repository: Repository) -> dict[str, str]:
+    ids = {"github_id": repository.github_id, "github_owner_id": repository.github_owner_id}
+    return {key: str(value) for key, value in ids.items() if value is not None}
+
+
+@transaction.atomic
+def attach_repository(*, repository: Repository, platform: Platform, actor: Actor, now: datetime.datetime) -> bool:
+    """Put a repository under another platform; one that nothing stands behind any more goes. Returns False, and writes
+    nothing, when it is there already."""
+    locked = Repository.objects.select_for_update().get(pk=repository.pk)
+    before = Platform.objects.get(pk=locked.platform_id)
+    if before.pk == platform.pk:
+        return False
+    locked.platform = platform
+    locked.save(update_fields=["platform"])
+    is_empty = not before.repositories.exists() and not before.memberships.exists()
+    if is_empty:
+        before.delete()
+    record(
+        action=Action.REPOSITORY_ATTACHED,
+        actor=actor,
+        subject=subject_of(locked),
+        summary=f"{locked.full_name} stands under {platform.name}",
+        before={"platform": before.slug},
+        after={"platform": platform.slug},
+        evidence={"removed": before.slug} if is_empty else {},
+        now=now,
     )
     return True

@@ -5,8 +5,10 @@ import logging
 from celery import shared_task
 
 from apps.core.clock import now
+from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import Repository
+from apps.platforms.policy import UNLISTED
 from apps.platforms.services import pin_identity
 
 log = logging.getLogger(__name__)
@@ -29,4 +31,17 @@ def pin_repository(repository_id: int) -> None:
     except (GitHubRefused, GitHubUnavailable) as error:
         log.warning("%s stays unpinned: %s", repository.full_name, error)
         return
-    pin_identity(repository_id=repository_id, identity=identity, source=Repository.PinSource.GITHUB_API, now=now())
+    try:
+        pin_identity(repository_id=repository_id, identity=identity, source=Repository.PinSource.GITHUB_API, now=now())
+    except Problem as problem:
+        log.error("%s stays unpinned: %s", repository.full_name, problem.detail)
+
+
+@shared_task
+def pin_the_unpinned() -> int:
+    """Ask again about listed repositories that GitHub has not confirmed yet. Returns how many are asked about."""
+    waiting = Repository.objects.filter(level__gt=UNLISTED).exclude(pin_source=Repository.PinSource.GITHUB_API)
+    keys = list(waiting.values_list("pk", flat=True))
+    for key in keys:
+        pin_repository.delay(key)
+    return len(keys)

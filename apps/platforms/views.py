@@ -11,7 +11,8 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Permission
 from apps.platforms.forms import LevelForm, RenameForm
-from apps.platforms.policy import LEVELS, consequences, direct_targets, suggested_target
+from apps.platforms.models import Repository
+from apps.platforms.policy import LEVELS, Level, consequences, direct_targets, suggested_target
 from apps.platforms.selectors import platform_or_404, repository_or_404
 from apps.platforms.services import change_level, rename_platform
 
@@ -27,6 +28,12 @@ def level(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     targets = direct_targets(repository.level)
     chosen = request.POST.get("level") or request.GET.get("to", "")
     target = next((level for level in targets if str(level.number) == chosen), suggested_target(repository.level))
+    if request.method == "POST" and request.POST.get("expected_level") != str(repository.level):
+        # Decided on a level that is no longer the one: nothing is done, what was written stays, the page says why.
+        fresh = request.POST.dict() | {"level": str(target.number), "expected_level": str(repository.level)}
+        form = LevelForm(fresh, repository=repository, target=target)
+        form.add_error(None, f"{repository.full_name} is at {repository.level_code} now: look again, then decide.")
+        return render(request, "platforms/repository_level.html", _level_context(repository, form, target), status=409)
     form = LevelForm(request.POST or None, repository=repository, target=target)
     if request.method == "POST" and form.is_valid():
         values = form.cleaned_data
@@ -43,20 +50,21 @@ def level(request: HttpRequest, owner: str, name: str) -> HttpResponse:
             )
         except Problem as problem:
             form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
-            # Whoever decided on an old level has now seen the new one: the same form sent again means that one.
-            form.data = {**request.POST.dict(), "expected_level": str(repository.level)}
         else:
             said = f"Decision #{event.seq}: {repository.full_name} is now at {LEVELS[values['level']].code}."
             messages.success(request, said)
             return redirect("public:platform", slug=repository.platform.slug)
-    context = {
+    return render(request, "platforms/repository_level.html", _level_context(repository, form, target))
+
+
+def _level_context(repository: Repository, form: LevelForm, target: Level) -> dict[str, object]:
+    return {
         "repository": repository,
         "form": form,
-        "targets": targets,
+        "targets": direct_targets(repository.level),
         "target": target,
         "consequences": consequences(repository.level, target.number),
     }
-    return render(request, "platforms/repository_level.html", context)
 
 
 @requires(Permission.PLATFORM_RENAME)

@@ -7,6 +7,9 @@ from apps.relay.selectors import sees_rejections
 
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """`rejections_url` for those who may see refused callbacks."""
+    """`search_url` for the header's search; `rejections_url` for those who may see refused callbacks."""
     user = getattr(request, "user", None)
-    return {"rejections_url": reverse("public:rejections")} if user is not None and sees_rejections(user) else {}
+    seen: dict[str, object] = {"search_url": reverse("public:platforms")}
+    if user is not None and sees_rejections(user):
+        seen["rejections_url"] = reverse("public:rejections")
+    return seen

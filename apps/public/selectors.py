@@ -4,31 +4,159 @@ import datetime
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
+
+from apps.audit.models import Event
+from apps.core.templatetags.hub import STATUS, duration, percent
 from apps.platforms.models import Platform, Repository
-from apps.platforms.policy import LEVELS, Level
+from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, Level
 from apps.platforms.selectors import platforms_listed
-from apps.relay.selectors import JobFigures, job_figures
+from apps.results.metrics import BUCKETS, METRICS, PULL_REQUESTS, Figure, Metric, add, figures, tone_of_rate
+from apps.results.selectors import Window, platform_windows
 
 WINDOW_DAYS = 14
+STRIP_DAYS = 30
 
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """One platform in the overview. `figures` is None when no job of it began in the window."""
+    """One platform in the overview. `window` is empty when no job of it was seen; below L2 it is not shown."""
 
     platform: Platform
     repositories: list[Repository]
-    figures: JobFigures | None
+    window: Window
+
+    @property
+    def strip(self) -> list[tuple[datetime.date, str, str]]:
+        return strip_of(self.window)
+
+    @property
+    def rate(self) -> Figure:
+        return self.window.figures["pass_rate"]
+
+    @property
+    def tone(self) -> str:
+        return tone_of_rate(self.rate.value)
+
+    @property
+    def is_public(self) -> bool:
+        return any(repository.level >= PUBLIC_FROM for repository in self.repositories)
 
 
 def overview_groups(now: datetime.datetime) -> list[tuple[Level, list[OverviewRow]]]:
     """Listed platforms by the highest level of their repositories, highest first; empty levels are left out."""
-    figures = job_figures(since=now - datetime.timedelta(days=WINDOW_DAYS))
+    windows = platform_windows(scope=PULL_REQUESTS, today=now.date(), days=WINDOW_DAYS, strip_days=STRIP_DAYS)
     groups: dict[int, list[OverviewRow]] = {}
     for platform in platforms_listed():
-        row = OverviewRow(platform, list(platform.repositories.all()), figures.get(platform.pk))
+        window = windows.get(platform.pk, Window(WINDOW_DAYS))
+        row = OverviewRow(platform, list(platform.repositories.all()), window)
         groups.setdefault(_top_level(platform), []).append(row)
     return [(LEVELS[number], groups[number]) for number in sorted(groups, reverse=True)]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number at the top of the overview, already written out, and what it is."""
+
+    value: str
+    label: str
+    href: str
+
+
+def tiles(groups: list[tuple[Level, list[OverviewRow]]], now: datetime.datetime) -> list[Tile]:
+    """What the overview says first."""
+    rows = [row for _, rows in groups for row in rows]
+    blocking = sum(len(rows) for level, rows in groups if level.number == MATURE)
+    today = add(row.window.today for row in rows)
+    shown = figures(today)["pass_rate"]
+    decided = Event.objects.filter(is_decision=True, at__gte=now - datetime.timedelta(days=7)).count()
+    return [
+        Tile(f"{len(rows):,}", f"platforms · {blocking:,} may block a merge", reverse("public:platforms")),
+        Tile(
+            f"{today.rows:,}",
+            f"pull request jobs today · {today.buckets.get('in_progress', 0):,} in progress",
+            "",
+        ),
+        Tile(percent(shown.value), f"of {shown.rows:,} jobs that ended today passed", ""),
+        Tile(f"{decided:,}", "decisions in the last 7 days", reverse("audit:decisions")),
+    ]
+
+
+@dataclass(frozen=True)
+class FigureRow:
+    """One metric of a platform, with the rows it rests on."""
+
+    metric: Metric
+    figure: Figure
+
+    @property
+    def shown(self) -> str:
+        if self.figure.value is None:
+            return "no data"
+        return percent(self.figure.value) if self.metric.unit == "share" else duration(self.figure.value)
+
+
+@dataclass(frozen=True)
+class PlatformFigures:
+    """A platform's figures over the window, its days, and where its rows went."""
+
+    window: Window
+    rows: list[FigureRow]
+    strip: list[tuple[datetime.date, str, str]]
+
+    @property
+    def buckets(self) -> list[tuple[str, int, str]]:
+        """(bucket, count, tone) for the bar: disjoint, and together all rows."""
+        counts = self.window.counted.buckets
+        return [
+            (bucket.replace("_", " "), counts[bucket], STATUS[bucket][0]) for bucket in BUCKETS if counts.get(bucket)
+        ]
+
+
+def figure_rows(platform: Platform, now: datetime.datetime) -> PlatformFigures:
+    """Every metric of a platform's pull request jobs over the last 14 days."""
+    windows = platform_windows(
+        scope=PULL_REQUESTS, today=now.date(), days=WINDOW_DAYS, strip_days=STRIP_DAYS, platform=platform
+    )
+    window = windows.get(platform.pk, Window(WINDOW_DAYS))
+    found = window.figures
+    return PlatformFigures(window, [FigureRow(metric, found[metric.key]) for metric in METRICS], strip_of(window))
+
+
+def strip_of(window: Window) -> list[tuple[datetime.date, str, str]]:
+    """A window's days as the strip takes them: (date, tone, what the day says)."""
+    return [
+        (
+            day.day,
+            day.tone,
+            f"{percent(day.rate.value)}, {day.rate.part:,} of {day.rate.rows:,}" if day.rate.rows else "no data",
+        )
+        for day in window.strip
+    ]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A repository's ladder: each level with when it was reached, or what it would bring."""
+
+    repository: Repository
+    rungs: list[tuple[Level, str, str]]
+
+    @classmethod
+    def of(cls, repository: Repository, now: datetime.datetime) -> "Standing":
+        """`repository` comes with its level intervals, newest first."""
+        intervals = {interval.level: interval for interval in reversed(list(repository.level_intervals.all()))}
+        rungs = []
+        for level in LEVELS[1:]:
+            interval = intervals.get(level.number)
+            if level.number == repository.level and interval:
+                days = (now - interval.started_at).days
+                rungs.append((level, "on", f"since {interval.started_at:%Y-%m-%d} · {days:,} d"))
+            elif level.number < repository.level:
+                rungs.append((level, "done", f"{interval.started_at:%Y-%m-%d}" if interval else "passed over"))
+            else:
+                rungs.append((level, "", f"check: {level.check}"))
+        return cls(repository, rungs)
 
 
 def _top_level(platform: Any) -> int:

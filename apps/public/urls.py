@@ -1,13 +1,16 @@
 from django.urls import path
 
-from apps.public import views
+from apps.public import components, directory, views
 
 app_name = "public"
 urlpatterns = [
     path("", views.overview, name="overview"),
-    path("platforms/", views.platforms, name="platforms"),
+    path("platforms/", directory.platforms, name="platforms"),
     path("platforms/<slug:slug>/", views.platform, name="platform"),
+    path("pr/<int:number>/", views.pull_request, name="pull_request"),
+    path("commit/<str:sha>/", views.commit, name="commit"),
     path("jobs/<uuid:public_id>/", views.job, name="job"),
-    path("rejections/", views.rejections, name="rejections"),
+    path("rejections/", directory.rejections, name="rejections"),
+    path("staff/components/", components.components, name="components"),
     path("policy/", views.policy, name="policy"),
 ]

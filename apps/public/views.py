@@ -1,79 +1,155 @@
 """Read-only pages that compose several apps. No models, no rules."""
 
+import re
 import uuid
+from collections.abc import Iterable
+from typing import Any
 
-from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
-from apps.core.access import public, requires
+from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import CODES
-from apps.core.permissions import Open, Permission
-from apps.platforms.policy import LEVELS
-from apps.platforms.selectors import may_on_platform, platform_or_404, platforms_listed
-from apps.public.selectors import WINDOW_DAYS, overview_groups
+from apps.core.permissions import Permission
+from apps.core.rendering import live, render_page
+from apps.governance import policy as governance_policy
+from apps.platforms.models import Platform
+from apps.platforms.policy import LEVELS, PUBLIC_FROM
+from apps.platforms.selectors import may_on_platform, platform_or_404
+from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
 from apps.relay import fields, identity, limits
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
+from apps.relay.models import Delivery, Job
+from apps.results import metrics
+from apps.results import selectors as results_selectors
 
 JOBS_PAGE = 50
+ROUNDS_PAGE = 25
+DELIVERIES_SHOWN = 20
 PRIVATE_SHOWN = 50
 DECISIONS_SHOWN = 5
+_SHA = re.compile(r"[0-9a-f]{7,40}")
+_INT64 = 2**63
+
+# The platform page's lists of jobs: value of `?view=`, text.
+VIEWS = (("pr", "By pull request"), ("commits", "By commit"), ("nightly", "Nightly"), ("all", "All jobs"))
+_EVENT_OF_VIEW = {"pr": metrics.PULL_REQUESTS, "commits": metrics.COMMITS}
+
+
+def _overview_version(request: HttpRequest) -> object:
+    return results_selectors.newest_count_at(), audit_selectors.head().seq
 
 
 @public
+@live(_overview_version)
 def overview(request: HttpRequest) -> HttpResponse:
-    """`/`: platforms by level with their jobs of the last 14 days, and the latest decisions."""
+    """`/`: platforms by level: pass rate with its rows, 30 days, times, last callback; and the latest decisions."""
     moment = now()
-    delivery = relay_selectors.latest_delivery()
+    groups = overview_groups(moment)
     context = {
-        "groups": overview_groups(moment),
+        "groups": groups,
+        "tiles": tiles(groups, moment),
         "window_days": WINDOW_DAYS,
         "decisions": [
             (event, audit_selectors.body_of(event)) for event in audit_selectors.decisions()[:DECISIONS_SHOWN]
         ],
         "verification": audit_selectors.last_verification(),
-        "as_of": delivery and delivery.received_at,
+        "latest_delivery_at": relay_selectors.latest_delivery_at(),
         "now": moment,
     }
-    return render(request, "public/overview.html", context)
+    return render_page(request, "public/overview.html", context)
+
+
+def _platform_version(request: HttpRequest, slug: str) -> object:
+    return relay_selectors.newest_change_of(platform_or_404(slug))
 
 
 @public
-def platforms(request: HttpRequest) -> HttpResponse:
-    """`/platforms/`: every listed platform with its repositories."""
-    return render(request, "public/platform_list.html", {"platforms": list(platforms_listed())})
-
-
-@public
+@live(_platform_version)
 def platform(request: HttpRequest, slug: str) -> HttpResponse:
-    """`/platforms/<slug>/`: a platform's standing, contacts, level history and jobs (`?page=`); its private callbacks
-    for its members."""
-    found = platform_or_404(slug)
+    """`/platforms/<slug>/`: figures, jobs (`?view=` pr, commits, nightly, all; `?page=`), standing, contacts, level
+    history and decisions; its private callbacks for its members."""
+    found, moment = platform_or_404(slug), now()
     private = relay_selectors.private_callbacks(found, request.user)
     repositories = list(found.repositories.prefetch_related("level_intervals"))
     decisions = audit_selectors.decisions(
         subject_kind="repository", subject_ids=[str(repository.public_id) for repository in repositories]
     )
+    view = request.GET.get("view", "")
+    view = view if view in dict(VIEWS) else VIEWS[0][0]
     context = {
         "platform": found,
         "repositories": repositories,
+        "standings": [Standing.of(repository, moment) for repository in repositories],
         "intervals": [
             (repository, interval) for repository in repositories for interval in repository.level_intervals.all()
         ],
-        "levels": LEVELS,
-        "page": Paginator(relay_selectors.jobs_of_platform(found), JOBS_PAGE).get_page(request.GET.get("page")),
+        "figures": figure_rows(found, moment),
+        "window_days": WINDOW_DAYS,
+        "views": VIEWS,
+        "view": view,
+        "page": _page_of_view(found, view, request.GET.get("page")),
+        "is_public": any(repository.level >= PUBLIC_FROM for repository in repositories),
         "is_private_visible": private is not None,
         "private_callbacks": None if private is None else list(private[:PRIVATE_SHOWN]),
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
+        "now": moment,
+    }
+    return render_page(request, "public/platform.html", context)
+
+
+def _page_of_view(platform: Platform, view: str, number: str | None) -> Page[Any]:
+    if event := _EVENT_OF_VIEW.get(view):
+        page: Page[Any] = Paginator(relay_selectors.rounds_of_platform(platform, event), ROUNDS_PAGE).get_page(number)
+        page.object_list = [relay_selectors.as_round(dispatch) for dispatch in page.object_list]
+        return page
+    jobs = relay_selectors.undispatched_jobs(platform=platform)
+    if view == "all":
+        jobs = relay_selectors.with_superseded(relay_selectors.jobs_of_platform(platform))
+    return Paginator(jobs, JOBS_PAGE).get_page(number)
+
+
+@public
+def pull_request(request: HttpRequest, number: int) -> HttpResponse:
+    """`/pr/<number>/`: what every public downstream says of a pull request, its newest commit first."""
+    if number >= _INT64:
+        raise Http404
+    return _side_by_side(request, relay_selectors.deliveries_of_pull_request(number), f"Pull request #{number}")
+
+
+@public
+def commit(request: HttpRequest, sha: str) -> HttpResponse:
+    """`/commit/<sha>/`: what every public downstream says of a commit. Seven characters or more are enough."""
+    sha = sha.lower()
+    if not _SHA.fullmatch(sha):
+        raise Http404
+    nightlies = relay_selectors.undispatched_jobs(sha=sha)[:JOBS_PAGE]
+    return _side_by_side(request, relay_selectors.deliveries_of_commit(sha), f"Commit {sha[:12]}", nightlies)
+
+
+def _side_by_side(
+    request: HttpRequest, deliveries: QuerySet[Delivery], heading: str, nightlies: Iterable[Job] = ()
+) -> HttpResponse:
+    shown, nightlies = list(deliveries[:DELIVERIES_SHOWN]), list(nightlies)
+    if not shown and not nightlies:
+        raise Http404
+    rounds = relay_selectors.rounds_of_deliveries(shown)
+    context = {
+        "heading": heading,
+        "title": next((delivery.title for delivery in shown if delivery.title), ""),
+        "deliveries": [(delivery, rounds.get(delivery.pk, [])) for delivery in shown],
+        "nightlies": nightlies,
         "now": now(),
     }
-    return render(request, "public/platform.html", context)
+    return render_page(request, "public/side_by_side.html", context)
 
 
 @public
@@ -89,19 +165,16 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     return render(request, "public/job.html", context)
 
 
-@requires(Open.SIGNED_IN)
-def rejections(request: HttpRequest) -> HttpResponse:
-    """`/rejections/`: refused callbacks, counted: all for operators, their platforms' for vendor members."""
-    page = Paginator(relay_selectors.rejections_for(request.user), JOBS_PAGE).get_page(request.GET.get("page"))
-    return render(request, "public/rejection_list.html", {"page": page, "now": now()})
-
-
 @public
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     context = {
         "levels": LEVELS,
         "roles": ROLES,
+        "criteria": governance_policy.CRITERIA,
+        "moves": governance_policy.MOVES,
+        "next_actor": governance_policy.NEXT_ACTOR,
+        "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
         "webhook_rules": relay_policy.WEBHOOK_RULES,
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,
@@ -109,5 +182,6 @@ def policy(request: HttpRequest) -> HttpResponse:
         "claims": identity.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
+        "metrics": metrics.METRICS,
     }
     return render(request, "public/policy.html", context)

@@ -21,6 +21,8 @@ from apps.relay.identity import Identity, Refused
 log = logging.getLogger(__name__)
 
 _RACES = 10
+# The reporter gives up after ten seconds; up to three requests to GitHub must fit into them.
+PIN_TIMEOUT_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -32,51 +34,61 @@ class Outcome:
 
 
 def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: datetime.datetime) -> Outcome:
-    """Validate one callback and apply it, in one transaction.
+    """Validate one callback and apply it. What is written is one statement, hence one transaction.
 
     `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
     is kept; at L1 it is kept privately. Raises Problem: `identity_replaced` (a listed name with other ids than the
     pinned ones), `malformed`, `claims_contradict`, `never_dispatched`,
     `completion_conflict` (kept on record), `unavailable`.
     """
+    if standing is not None and standing.level == UNLISTED:
+        standing = None
     if standing is not None:
         _compare_ids(identity, standing)
     callback = fields.read(raw)
-    if standing is None or standing.level == UNLISTED:
+    if standing is None:
         return Outcome(Answer.IGNORED)
     _compare_claims(identity, callback)
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
-        known = store.read(standing.repository_id, callback)
-        if is_dispatched and known.dispatch_id is None:
-            raise Problem(
-                "never_dispatched",
-                f"delivery_id: the hub never sent {callback.delivery_id[:60]} to {standing.full_name}.",
-                "delivery_id",
-            )
-        if not is_dispatched:
-            # Informational: a body that names a real delivery does not get to stand for it.
-            known = dataclasses.replace(known, event=None, dispatch_id=None)
-        if standing.level < PUBLIC_FROM:
-            store.keep_private(standing.repository_id, callback, claims=identity.claims, now=now)
-            return Outcome(Answer.IGNORED)
-        row = policy.decide(known.state, callback.report, expects_start=is_dispatched)
-        if row.answer is Answer.DUPLICATE:
-            return Outcome(Answer.DUPLICATE, known.job_public_id)
-        bucket = policy.bucket_of_report(callback.report)
-        job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
-        if job is None:
-            continue
-        if row.answer is Answer.CONFLICT:
-            raise Problem(
-                "completion_conflict",
-                f"workflow.conclusion: the job ended as {known.state.conclusion} with "
-                f"{_spelled(known.state.counts)}; this callback says {callback.report.conclusion} with "
-                f"{_spelled(callback.report.counts)}. It is kept on the job's record.",
-                "workflow.conclusion",
-            )
-        return Outcome(row.answer, job)
+        if (outcome := _apply(identity, standing, callback, is_dispatched, now)) is not None:
+            return outcome
     raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
+
+
+def _apply(
+    identity: Identity, standing: Standing, callback: fields.Callback, is_dispatched: bool, now: datetime.datetime
+) -> Outcome | None:
+    """Read, decide, write. None when another callback of the job was faster: then all of it again."""
+    known = store.read(standing.repository_id, callback)
+    if is_dispatched and known.dispatch_id is None:
+        raise Problem(
+            "never_dispatched",
+            f"delivery_id: the hub never sent {callback.delivery_id[:60]} to {standing.full_name}.",
+            "delivery_id",
+        )
+    if not is_dispatched:
+        # Informational: a body that names a real delivery does not get to stand for it.
+        known = dataclasses.replace(known, event=None, dispatch_id=None)
+    if standing.level < PUBLIC_FROM:
+        store.keep_private(standing.repository_id, callback, claims=identity.claims, now=now)
+        return Outcome(Answer.IGNORED)
+    row = policy.decide(known.state, callback.report, expects_start=is_dispatched)
+    if row.answer is Answer.DUPLICATE:
+        return Outcome(Answer.DUPLICATE, known.job_public_id)
+    bucket = policy.bucket_of_report(callback.report)
+    job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
+    if job is None:
+        return None
+    if row.answer is Answer.CONFLICT:
+        raise Problem(
+            "completion_conflict",
+            f"workflow.conclusion: the job ended as {known.state.conclusion} with "
+            f"{_spelled(known.state.counts)}; this callback says {callback.report.conclusion} with "
+            f"{_spelled(callback.report.counts)}. It is kept on the job's record.",
+            "workflow.conclusion",
+        )
+    return Outcome(row.answer, job)
 
 
 def _spelled(counts: policy.Counts) -> str:
@@ -126,7 +138,7 @@ def resolve(*, identity: Identity, now: datetime.datetime) -> Standing | None:
 
 def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None:
     try:
-        found = client().repository_identity(standing.full_name)
+        found = client().repository_identity(standing.full_name, timeout_seconds=PIN_TIMEOUT_SECONDS)
         source = Repository.PinSource.GITHUB_API
     except (GitHubRefused, GitHubUnavailable) as error:
         log.warning("%s is pinned at first sight: %s", standing.full_name, error)
@@ -143,6 +155,8 @@ def count_rejection(
     Nothing that is counted by comes from a body or an unverified token: whoever floods the hub fills few rows.
     """
     issuer, reason = identity.issuer if identity else "", problem.row.title
+    if identity is not None and standing is None:
+        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
     if isinstance(problem, Refused):
         issuer, reason = problem.issuer, problem.reason
     with connection.cursor() as cursor:

@@ -37,6 +37,7 @@ class Flag(models.TextChoices):
     """What a reader of a job must know beside its state."""
 
     START_LOST = "start_lost", "the start was never reported"
+    COUNTS_DIFFER = "counts_differ", "its test counts do not add up"
     LATE_START = "late_start", "the start was reported after the end"
 
 

@@ -205,7 +205,6 @@ class Field:
     kind: str
     is_required: bool = False
     absent: Any = ""
-    kept: str = "on the job"
 
     def read(self, body: dict[str, Any]) -> Any:
         """This field's value. Raises Problem when it is required and missing, or does not fit."""

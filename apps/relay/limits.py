@@ -10,6 +10,7 @@ from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis import RedisError
 
+from apps.core import clock
 from apps.core.errors import Problem
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,9 @@ def check(github_id: int) -> None:
 
     A refused call is not counted, so waiting as told is enough. Without Redis everyone passes, and the log says so.
     """
+    # The window is one of real minutes, into which a demo fits weeks of pretended ones.
+    if clock.pretended() is not None:
+        return
     try:
         limiter, key = _limiter(), str(github_id)
         if limiter.hit(_LIMIT, "callback", key):

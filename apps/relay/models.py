@@ -35,6 +35,8 @@ class Delivery(models.Model):
         ]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(state="received"), name="relay_delivery_waiting"),
+            models.Index(fields=["pr_number", "-received_at"], name="relay_delivery_pr"),
+            models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_delivery_commit"),
         ]
 
     def __str__(self) -> str:
@@ -138,11 +140,17 @@ class Job(models.Model):
         ]
         indexes = [
             models.Index(fields=["repository", "-first_seen_at"], name="relay_job_recent"),
-            models.Index(fields=["pr_number", "-first_seen_at"], name="relay_job_pr"),
+            models.Index(fields=["first_seen_at"], name="relay_job_seen"),
+            models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_job_commit"),
         ]
 
     def __str__(self) -> str:
         return f"{self.repository} {self.workflow} / {self.job_name}"
+
+    @property
+    def short_name(self) -> str:
+        """What tells it apart from the other jobs of its run."""
+        return self.job_name or self.workflow
 
     @property
     def flag_labels(self) -> list[str]:
@@ -151,6 +159,21 @@ class Job(models.Model):
     @property
     def conclusion_trust(self) -> str:
         return trust_of(self.bucket)["conclusion"]
+
+    @property
+    def queue_seconds(self) -> float | None:
+        """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only."""
+        sent_at = self.dispatch.sent_at if self.dispatch else None
+        if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None:
+            return None
+        return max(0.0, (self.start_seen_at - sent_at).total_seconds())
+
+    @property
+    def execution_seconds(self) -> float | None:
+        """From the first callback to the last, by the hub's clock."""
+        if self.start_seen_at is None or self.completed_at is None:
+            return None
+        return max(0.0, (self.completed_at - self.start_seen_at).total_seconds())
 
     @property
     def reported_seconds(self) -> float | None:
@@ -185,7 +208,7 @@ class Callback(models.Model):
             ),
             # A private callback sent again, or a conflicting one, is one row.
             models.UniqueConstraint(
-                fields=["repository", "body_digest"],
+                fields=["repository", "answer", "body_digest"],
                 condition=Q(answer__in=["ignored", "conflict"]),
                 name="relay_callback_kept_once",
             ),

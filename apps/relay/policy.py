@@ -1,4 +1,4 @@
-"""The rules of the protocol as tables and pure functions over them. /policy/ and docs/protocol.md print them.
+"""The rules of the protocol as tables and pure functions over them. /policy/ prints them.
 
 Nothing here reads a clock or a database.
 """
@@ -74,12 +74,36 @@ class Counts:
     total: int | None = None
 
 
+def flags_of(counts: Counts) -> tuple[Flag, ...]:
+    """What the counts of an ended job say against themselves: more parts than the whole."""
+    parts = sum(part or 0 for part in (counts.passed, counts.failed, counts.skipped))
+    return (Flag.COUNTS_DIFFER,) if counts.total is not None and parts > counts.total else ()
+
+
 def bucket_of(conclusion: str, counts: Counts) -> Bucket:
     """Where an ended job counts. A success with failed tests contradicts itself and is never green."""
     bucket = BUCKETS[conclusion]
     if bucket is Bucket.SUCCESS and counts.failed:
         return Bucket.CONTRADICTED
     return bucket
+
+
+# Worst first: what one word for several jobs says.
+WORST = (
+    Bucket.CONTRADICTED,
+    Bucket.FAILURE,
+    Bucket.TIMED_OUT,
+    Bucket.CANCELLED,
+    Bucket.IN_PROGRESS,
+    Bucket.NEUTRAL,
+    Bucket.SUCCESS,
+)
+
+
+def worst_bucket(buckets: Iterable[str]) -> str | None:
+    """The worst of several jobs' buckets; None of none."""
+    present = set(buckets)
+    return next((bucket.value for bucket in WORST if bucket in present), None)
 
 
 # --- trust ------------------------------------------------------------------------------------------------------
@@ -190,4 +214,7 @@ def decide(state: State, report: Report, *, expects_start: bool = True) -> Row:
     `expects_start` is False for events that send one final callback: then a missing start is no flag.
     """
     row = MATRIX[state_name(state), incoming_name(state, report)]
-    return row if expects_start else dataclasses.replace(row, add=())
+    add = row.add if expects_start else ()
+    if row.status is JobStatus.COMPLETED:
+        add += flags_of(report.counts)
+    return dataclasses.replace(row, add=add)

@@ -2,23 +2,28 @@
 
 import datetime
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet
-from django.db.models.functions import Greatest
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models.functions import MD5
 from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform
+from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
-from apps.relay.enums import Bucket, JobStatus
-from apps.relay.models import Callback, Delivery, Job, Rejection
+from apps.relay.enums import DeliveryState
+from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
+from apps.relay.policy import worst_bucket
 
 
 def jobs() -> QuerySet[Job]:
     """Every job, newest first. A job is public: what L1 reports never becomes one."""
-    return Job.objects.select_related("repository__platform", "dispatch__delivery").order_by("-first_seen_at", "-pk")
+    related = Job.objects.select_related("repository__platform", "dispatch__delivery")
+    return related.defer("dispatch__delivery__body").order_by("-first_seen_at", "-pk")
 
 
 def jobs_of_platform(platform: Platform) -> QuerySet[Job]:
@@ -64,38 +69,128 @@ def rejections_for(user: Any) -> QuerySet[Rejection]:
 
 
 @dataclass(frozen=True)
-class JobFigures:
-    """Counts of one platform's jobs. `ended` are completed ones of any bucket, `green` those in `success`."""
+class RejectionFilters:
+    """Which refusals: why, and of which repository (as its token said)."""
 
-    jobs: int
-    ended: int
-    green: int
-    running: int
-    last_callback: datetime.datetime
+    code: str = ""
+    repository: str = ""
+    sort: str = "-last_seen"
 
 
-def job_figures(*, since: datetime.datetime) -> dict[int, JobFigures]:
-    """Per platform (primary key), the jobs first seen at `since` or later. A platform without any is left out."""
-    rows = (
-        Job.objects.filter(first_seen_at__gte=since)
-        .order_by()
-        .values("repository__platform")
-        .annotate(
-            jobs=Count("pk"),
-            ended=Count("pk", filter=Q(status=JobStatus.COMPLETED)),
-            green=Count("pk", filter=Q(bucket=Bucket.SUCCESS)),
-            running=Count("pk", filter=Q(status=JobStatus.IN_PROGRESS)),
-            last_callback=Greatest(Max("first_seen_at"), Max("completed_at")),
+REJECTION_ORDERS = {
+    "last_seen": ("last_seen", "pk"),
+    "-last_seen": ("-last_seen", "-pk"),
+    "count": ("count", "pk"),
+    "-count": ("-count", "-pk"),
+}
+
+
+def rejections_found(user: Any, filters: RejectionFilters) -> QuerySet[Rejection]:
+    """Of the refusals that a user may see, those that fit."""
+    found = rejections_for(user).order_by(*REJECTION_ORDERS[filters.sort])
+    if filters.code:
+        found = found.filter(code=filters.code)
+    return found.filter(repository_claim__icontains=filters.repository) if filters.repository else found
+
+
+def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Each job with `is_superseded`: the same run has a later attempt of the same workflow and job name."""
+    later = Job.objects.alias(delivery=MD5("delivery_id")).filter(
+        repository=OuterRef("repository"),
+        delivery=MD5(OuterRef("delivery_id")),  # as the unique index has it
+        run_id=OuterRef("run_id"),
+        run_attempt__gt=OuterRef("run_attempt"),
+        workflow=OuterRef("workflow"),
+        job_name=OuterRef("job_name"),
+    )
+    return jobs.annotate(is_superseded=Exists(later))
+
+
+@dataclass(frozen=True)
+class Round:
+    """One dispatch and the jobs that answered it: what one downstream says of one commit."""
+
+    dispatch: Dispatch
+    jobs: list[Job]
+
+    @property
+    def current(self) -> list[Job]:
+        """Each job by its newest attempt."""
+        return [job for job in self.jobs if not job.is_superseded]  # type: ignore[attr-defined]
+
+    @property
+    def queue_seconds(self) -> float | None:
+        """The longest queue time of its first attempts."""
+        for job in self.jobs:
+            job.dispatch = self.dispatch
+        return max((job.queue_seconds for job in self.jobs if job.queue_seconds is not None), default=None)
+
+    @property
+    def bucket(self) -> str:
+        """The worst that any of its jobs says; `dispatched` while none has answered."""
+        return worst_bucket(job.bucket for job in self.current) or "dispatched"
+
+
+def _rounds(dispatches: QuerySet[Dispatch]) -> QuerySet[Dispatch]:
+    jobs = with_superseded(Job.objects.order_by("workflow", "job_name", "run_attempt", "pk"))
+    related = dispatches.select_related("delivery", "repository__platform").defer("delivery__body")
+    return related.prefetch_related(Prefetch("jobs", queryset=jobs, to_attr="answers"))
+
+
+def as_round(dispatch: Dispatch) -> Round:
+    """A dispatch that `rounds_…` returned, with its jobs."""
+    return Round(dispatch, dispatch.answers)  # type: ignore[attr-defined]
+
+
+def rounds_of_platform(platform: Platform, event: str) -> QuerySet[Dispatch]:
+    """A platform's dispatches of one event, newest first, for `as_round`. Only of repositories that are public now."""
+    return _rounds(
+        Dispatch.objects.filter(
+            repository__platform=platform, repository__level__gte=PUBLIC_FROM, delivery__event=event
+        ).order_by("-created_at", "-pk")
+    )
+
+
+def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round]]:
+    """By delivery (primary key), every public downstream's round, highest level first."""
+    dispatches = _rounds(
+        Dispatch.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM).order_by(
+            "-repository__level", "repository__full_name"
         )
     )
-    return {
-        row["repository__platform"]: JobFigures(
-            row["jobs"], row["ended"], row["green"], row["running"], row["last_callback"]
-        )
-        for row in rows
-    }
+    rounds: dict[int, list[Round]] = defaultdict(list)
+    for dispatch in dispatches:
+        rounds[dispatch.delivery_id].append(as_round(dispatch))
+    return rounds
 
 
-def latest_delivery() -> Delivery | None:
-    """The newest webhook stored: how old the hub's view of upstream is."""
-    return Delivery.objects.order_by("-received_at").first()
+def deliveries_of_pull_request(number: int) -> QuerySet[Delivery]:
+    """What was sent on about a pull request, newest first."""
+    found = Delivery.objects.filter(pr_number=number, state=DeliveryState.FANNED_OUT)
+    return found.defer("body").order_by("-received_at", "-pk")
+
+
+def deliveries_of_commit(sha: str) -> QuerySet[Delivery]:
+    """What was sent on about a commit (whole, or its first 7 characters or more), newest first."""
+    found = Delivery.objects.filter(head_sha__startswith=sha, state=DeliveryState.FANNED_OUT)
+    return found.defer("body").order_by("-received_at", "-pk")
+
+
+def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> QuerySet[Job]:
+    """Nightly and periodic jobs, newest first: of a platform, or about a commit."""
+    found = with_superseded(jobs()).filter(dispatch=None)
+    if platform is not None:
+        found = found.filter(repository__platform=platform)
+    return found.filter(head_sha__startswith=sha) if sha else found
+
+
+def newest_change_of(platform: Platform) -> tuple[object, ...]:
+    """What a platform's list of jobs stands on: its newest callback and dispatch."""
+    callback = Callback.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
+    dispatch = Dispatch.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
+    return callback.first(), dispatch.first()
+
+
+def latest_delivery_at() -> datetime.datetime | None:
+    """When the newest webhook was stored: how old the hub's view of upstream is."""
+    return Delivery.objects.order_by("-pk").values_list("received_at", flat=True).first()

@@ -95,7 +95,7 @@ def fan_out(*, delivery_pk: int, now: datetime.datetime) -> int:
     listed = Repository.objects.filter(level__gt=UNLISTED).order_by("pk").values_list("pk", "events")
     dispatches = Dispatch.objects.bulk_create(
         [
-            Dispatch(delivery_id=delivery_pk, repository_id=pk, created_at=now, changed_at=now)
+            Dispatch(delivery_id=delivery_pk, repository_id=pk, created_at=now, changed_at=clock.real(now))
             for pk, events in listed
             if policy.participates(events, event)
         ]
@@ -120,7 +120,7 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime) -> DispatchState 
     words. `now` starts the attempt; acceptance is stamped when GitHub has answered.
     """
     taken = Dispatch.objects.filter(pk=dispatch_pk, state=DispatchState.PENDING).update(
-        state=DispatchState.SENDING, attempts=F("attempts") + 1, changed_at=now
+        state=DispatchState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
     )
     if taken != 1:
         return None
@@ -137,14 +137,19 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime) -> DispatchState 
         state = DispatchState.PENDING if dispatch.attempts < ATTEMPTS_MAX else DispatchState.GIVEN_UP
     except GitHubRefused as problem:
         error, state = str(problem), DispatchState.GIVEN_UP
-    finish_dispatch(dispatch_pk=dispatch_pk, state=state, error=error, now=clock.now())
+    finish_dispatch(dispatch_pk=dispatch_pk, attempt=dispatch.attempts, state=state, error=error, now=clock.now())
     return state
 
 
-def finish_dispatch(*, dispatch_pk: int, state: DispatchState, error: str, now: datetime.datetime) -> None:
+def finish_dispatch(
+    *, dispatch_pk: int, attempt: int, state: DispatchState, error: str, now: datetime.datetime
+) -> None:
     """Write how an attempt ended, unless the sweep has taken the dispatch back meanwhile. `now` is when it ended."""
-    changed = Dispatch.objects.filter(pk=dispatch_pk, state=DispatchState.SENDING).update(
-        state=state, error=_clean(error, 500), changed_at=now, sent_at=now if state is DispatchState.SENT else None
+    changed = Dispatch.objects.filter(pk=dispatch_pk, state=DispatchState.SENDING, attempts=attempt).update(
+        state=state,
+        error=_clean(error, 500),
+        changed_at=clock.real(now),
+        sent_at=now if state is DispatchState.SENT else None,
     )
     if changed != 1:
         log.warning("dispatch %s was taken back while it was sent", dispatch_pk)
@@ -155,9 +160,10 @@ def sweep(*, now: datetime.datetime) -> int:
     """Wake what lost its task: deliveries not fanned out, dispatches not sent. Returns how many were woken."""
     stale = now - datetime.timedelta(seconds=RETRY_AFTER_SECONDS)
     lost = now - datetime.timedelta(seconds=SENDING_LOST_SECONDS)
-    Dispatch.objects.filter(state=DispatchState.SENDING, changed_at__lt=lost).update(
-        state=DispatchState.PENDING, error="the worker was lost while sending"
-    )
+    died = Dispatch.objects.filter(state=DispatchState.SENDING, changed_at__lt=lost)
+    error = "the worker was lost while sending"
+    died.filter(attempts__lt=ATTEMPTS_MAX).update(state=DispatchState.PENDING, error=error)
+    died.filter(attempts__gte=ATTEMPTS_MAX).update(state=DispatchState.GIVEN_UP, error=error, changed_at=now)
     deliveries = Delivery.objects.filter(state=DeliveryState.RECEIVED, received_at__lt=stale)
     dispatches = Dispatch.objects.filter(state=DispatchState.PENDING, changed_at__lt=stale)
     woken = 0

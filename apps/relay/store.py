@@ -17,6 +17,7 @@ from apps.core.ids import public_id
 from apps.relay.enums import Answer, Bucket, JobStatus
 from apps.relay.fields import Callback
 from apps.relay.policy import Counts, Row, State
+from apps.relay.topics import JOB_CHANGED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
@@ -38,6 +39,19 @@ SELECT %(repository_id)s, {job}, %(now)s, %(answer)s, %(report)s, %(claims)s, %(
 ON CONFLICT DO NOTHING
 """
 
+# The days whose counts the change touches: the job's own, and those of attempts that this one supersedes.
+_WAKE = f"""
+INSERT INTO core_wakeup (topic, key, created_at)
+SELECT '{JOB_CHANGED}', %(repository_id)s || ':' || (seen.at AT TIME ZONE 'UTC')::date, %(now)s
+FROM (
+    SELECT first_seen_at AS at FROM job
+    UNION SELECT e.first_seen_at FROM relay_job e WHERE %(run_attempt)s > 1
+        AND e.repository_id = %(repository_id)s AND md5(e.delivery_id) = md5(%(delivery_id)s)
+        AND e.run_id = %(run_id)s AND e.run_attempt < %(run_attempt)s
+) AS seen
+ON CONFLICT DO NOTHING
+"""
+
 INSERT = f"""
 WITH job AS (
     INSERT INTO relay_job (public_id, repository_id, dispatch_id, delivery_id, event_type, run_id, run_attempt,
@@ -50,8 +64,8 @@ WITH job AS (
         %(skipped)s, %(total)s, %(started_at)s, %(reported_completed_at)s, %(now)s, %(start_seen_at)s,
         %(completed_at)s, 0)
     ON CONFLICT (repository_id, md5(delivery_id), run_id, run_attempt, md5(workflow), md5(job_name), md5(leg))
-    DO NOTHING RETURNING id
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")})
+    DO NOTHING RETURNING id, first_seen_at
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
 SELECT id FROM job
 """
 
@@ -61,10 +75,11 @@ WITH job AS (
         passed = %(passed)s, failed = %(failed)s, skipped = %(skipped)s, total = %(total)s,
         reported_started_at = COALESCE(reported_started_at, %(started_at)s),
         reported_completed_at = %(reported_completed_at)s, completed_at = %(completed_at)s,
-        url = COALESCE(NULLIF(%(url)s, ''), url), artifact_url = %(artifact_url)s, flags = %(flags)s,
+        url = COALESCE(NULLIF(%(url)s, ''), url),
+        artifact_url = COALESCE(NULLIF(%(artifact_url)s, ''), artifact_url), flags = %(flags)s,
         revision = revision + 1
-    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")})
+    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
 SELECT id FROM job
 """
 
@@ -72,8 +87,8 @@ FILL_START = f"""
 WITH job AS (
     UPDATE relay_job SET reported_started_at = COALESCE(reported_started_at, %(started_at)s),
         start_seen_at = %(now)s, flags = %(flags)s, revision = revision + 1
-    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")})
+    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
 SELECT id FROM job
 """
 

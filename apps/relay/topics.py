@@ -2,3 +2,5 @@
 
 DELIVERY_RECEIVED = "delivery_received"
 DISPATCH_PENDING = "dispatch_pending"
+# Key: `<repository pk>:<UTC day on which the job was first seen>`. Written by store.py, inside its statements.
+JOB_CHANGED = "job_changed"

@@ -11,6 +11,7 @@ from apps.simulator import shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
+from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import CLAIMS, SigningKeys
 from apps.simulator.wire import Answer, Refusal, Request
 
@@ -26,13 +27,21 @@ class Answers:
     """One method per route. Every one returns an Answer or raises Refusal."""
 
     def __init__(
-        self, *, access: Access, directory: Directory, keys: SigningKeys, dispatches: Dispatches, url: Callable[[], str]
+        self,
+        *,
+        access: Access,
+        directory: Directory,
+        keys: SigningKeys,
+        dispatches: Dispatches,
+        oauth: OAuth,
+        url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
         self._access = access
         self._directory = directory
         self._keys = keys
         self._dispatches = dispatches
+        self._oauth = oauth
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -80,13 +89,16 @@ class Answers:
         return Answer(201, answer | {"repository_selection": "selected"})
 
     def _get_repository(self, request: Request, full_name: str | None, number: str | None) -> Answer:
-        token = self._access.installation_token(request.bearer())
+        user = self._oauth.token(request.bearer())
+        token = None if user else self._access.installation_token(request.bearer())
         repository = self._repository(request, full_name, number)
         if isinstance(repository, Answer):
             return repository
-        if repository.private and (token is None or not token.reaches(repository)):
+        may_push = user is not None and user.person.may_push(repository)
+        if repository.private and not may_push and (token is None or not token.reaches(repository)):
             raise Refusal(404, "Not Found")
-        return Answer(200, shapes.repository_json(repository, self._url()))
+        body = shapes.repository_json(repository, self._url())
+        return Answer(200, body | ({"permissions": shapes.permissions(may_push)} if user else {}))
 
     def _create_dispatch(self, request: Request, full_name: str | None, number: str | None) -> Answer:
         token = self._access.installation_token(request.bearer())
@@ -172,6 +184,26 @@ class Answers:
         )
         return Answer(200, {"count": len(token), "value": token})
 
+    # --- people -----------------------------------------------------------------------------------------------
+
+    def _authorize(self, request: Request) -> Answer:
+        return self._oauth.authorize(request)
+
+    def _create_user_token(self, request: Request) -> Answer:
+        return self._oauth.access_token(request)
+
+    def _get_user(self, request: Request) -> Answer:
+        return self._oauth.user(request)
+
+    def _list_emails(self, request: Request) -> Answer:
+        return self._oauth.emails(request)
+
+    def _get_public_user(self, request: Request, login: str) -> Answer:
+        return self._oauth.public_user(request, login)
+
+    def _get_membership(self, request: Request, org: str, team: str, login: str) -> Answer:
+        return self._oauth.membership(request, org, team, login)
+
     # --- the stand-in's own -----------------------------------------------------------------------------------
 
     def _create_run(self, request: Request) -> Answer:
@@ -233,6 +265,12 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
         ("GET", _REPOSITORY, Answers._get_repository),
         ("POST", _REPOSITORY + r"/dispatches", Answers._create_dispatch),
+        ("GET", r"/login/oauth/authorize", Answers._authorize),
+        ("POST", r"/login/oauth/access_token", Answers._create_user_token),
+        ("GET", r"/user", Answers._get_user),
+        ("GET", r"/user/emails", Answers._list_emails),
+        ("GET", r"/users/(?P<login>[^/]+)", Answers._get_public_user),
+        ("GET", r"/orgs/(?P<org>[^/]+)/teams/(?P<team>[^/]+)/memberships/(?P<login>[^/]+)", Answers._get_membership),
         ("GET", r"/\.well-known/jwks", Answers._get_jwks),
         ("GET", r"/\.well-known/openid-configuration", Answers._get_issuer),
         ("GET", r"/_actions/token", Answers._get_oidc_token),

@@ -1,4 +1,4 @@
-"""The fictional platforms of the demo: who they are, how fast their CI is, and how often it passes.
+"""The fictional platforms of the demo: who they are, and how their CI behaves. apps/simulator/plan.py acts it out.
 
 None of them exists. Every name carries `demo`, so that a page with them on it is never taken for news.
 """
@@ -21,9 +21,14 @@ class JobShape:
 class Character:
     """A fictional platform and its downstream repository.
 
-    `kind`: what the thing is, in words. `device`: the word in `ciflow/crcr/<device>` labels. Rates are shares of
-    one: `pass_rate` of jobs that succeed, `rerun_rate` of the failed ones that are run again, `skip_share` of tests
-    that are skipped. `queue_seconds`: shortest and longest wait for a machine.
+    `kind`: what the thing is, in words. `device`: the word in `ciflow/crcr/<device>` labels. `queue_seconds`: shortest
+    and longest wait for a machine. Times are those of the live demo, where a second stands for a minute.
+
+    Rates are shares of one. `pass_rate` of first attempts that succeed; `rerun_rate` of attempts that did not, and
+    `green_rerun_rate` of those that did, that are run again, up to `most_attempts`; a re-run passes with
+    `rerun_pass_rate`. `skip_share` of tests are skipped. `death_rate` of jobs report their start and never their end.
+    `lie_rate` of successes count failed tests. `silent_days`: since then it answers nothing. `bad_days`: from and to
+    how many days ago `bad_pass_rate` held. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
     """
 
     full_name: str
@@ -39,7 +44,17 @@ class Character:
     pass_rate: float
     queue_seconds: tuple[float, float]
     rerun_rate: float = 0.5
+    rerun_pass_rate: float = 0.75
+    green_rerun_rate: float = 0.0
+    most_attempts: int = 2
     skip_share: float = 0.04
+    death_rate: float = 0.0
+    lie_rate: float = 0.0
+    silent_days: int | None = None
+    bad_days: tuple[int, int] | None = None
+    bad_pass_rate: float = 0.0
+    sweep: tuple[JobShape, ...] = ()
+    sweep_rate: float = 0.0
     workflow: str = "CI"
 
     @property
@@ -53,7 +68,7 @@ CHARACTERS: tuple[Character, ...] = (
         name="Kestrel NPU",
         kind="NPU",
         device="kestrel",
-        about="Fictional. Fast and steady: a large machine pool, nearly every job green.",
+        about="Fictional. Fast and steady: a large machine pool, nearly every job green; one bad week behind it.",
         level="L3",
         oncalls=("demo-kestrel-lead", "demo-kestrel-oncall"),
         repository_id=9_810_000_001,
@@ -65,23 +80,25 @@ CHARACTERS: tuple[Character, ...] = (
         ),
         pass_rate=0.98,
         queue_seconds=(0.5, 3),
+        bad_days=(12, 19),
+        bad_pass_rate=0.6,
     ),
     Character(
         full_name="fen-demo/torch-fen",
         name="Fen Tensor Card",
         kind="tensor card",
         device="fen",
-        about="Fictional. Slower machines, one job in fourteen red, and a longer skip list.",
+        about="Fictional. Slow: few machines, long queues, and runs that pass three hours; a longer skip list.",
         level="L2",
         oncalls=("demo-fen-oncall",),
         repository_id=9_810_000_002,
         owner_id=9_710_000_002,
         jobs=(
-            JobShape("test-eager", (25, 60), tests=3_100),
-            JobShape("test-distributed", (30, 60), tests=480),
+            JobShape("test-eager", (60, 200), tests=3_100),
+            JobShape("test-distributed", (90, 230), tests=480),
         ),
         pass_rate=0.93,
-        queue_seconds=(2, 12),
+        queue_seconds=(20, 90),
         skip_share=0.11,
         workflow="Upstream CI",
     ),
@@ -98,6 +115,117 @@ CHARACTERS: tuple[Character, ...] = (
         jobs=(JobShape("smoke", (15, 40), tests=310),),
         pass_rate=0.96,
         queue_seconds=(1, 6),
+    ),
+    Character(
+        full_name="meridian-demo/torch-meridian",
+        name="Meridian Core",
+        kind="tensor processor",
+        device="meridian",
+        about="Fictional. Mature: its checks may block a merge, and it is rarely wrong.",
+        level="L4",
+        oncalls=("demo-meridian-lead", "demo-meridian-oncall"),
+        repository_id=9_810_000_004,
+        owner_id=9_710_000_004,
+        jobs=(
+            JobShape("build", (10, 16)),
+            JobShape("test-ops", (18, 34), tests=4_350),
+            JobShape("test-compile", (20, 38), tests=1_900),
+        ),
+        pass_rate=0.99,
+        queue_seconds=(0.3, 1.5),
+        rerun_rate=0.9,
+        skip_share=0.02,
+    ),
+    Character(
+        full_name="wren-demo/torch-wren",
+        name="Wren Graph Unit",
+        kind="graph processor",
+        device="wren",
+        about="Fictional. Flaky: run the same commit again, and the answer is another.",
+        level="L3",
+        oncalls=("demo-wren-oncall",),
+        repository_id=9_810_000_005,
+        owner_id=9_710_000_005,
+        jobs=(
+            JobShape("test-ops", (14, 30), tests=3_900),
+            JobShape("test-graph", (16, 40), tests=820),
+        ),
+        pass_rate=0.74,
+        queue_seconds=(1, 5),
+        rerun_rate=0.9,
+        rerun_pass_rate=0.7,
+        green_rerun_rate=0.15,
+        most_attempts=4,
+    ),
+    Character(
+        full_name="quarry-demo/torch-quarry",
+        name="Quarry Matrix Engine",
+        kind="matrix engine",
+        device="quarry",
+        about="Fictional. Dies mid-job: machines vanish, a start is reported and the end never comes.",
+        level="L2",
+        oncalls=("demo-quarry-oncall",),
+        repository_id=9_810_000_006,
+        owner_id=9_710_000_006,
+        jobs=(
+            JobShape("build", (12, 20)),
+            JobShape("test", (20, 50), tests=2_200),
+        ),
+        pass_rate=0.95,
+        queue_seconds=(1, 6),
+        death_rate=0.15,
+    ),
+    Character(
+        full_name="lumen-demo/torch-lumen",
+        name="Lumen Photonic Card",
+        kind="photonic accelerator",
+        device="lumen",
+        about="Fictional. Lies now and then: it reports success, and its own counts say that tests failed.",
+        level="L2",
+        oncalls=("demo-lumen-oncall",),
+        repository_id=9_810_000_007,
+        owner_id=9_710_000_007,
+        jobs=(
+            JobShape("test-ops", (12, 28), tests=3_350),
+            JobShape("test-autograd", (12, 30), tests=1_140),
+        ),
+        pass_rate=0.97,
+        queue_seconds=(1, 4),
+        lie_rate=0.14,
+    ),
+    Character(
+        full_name="tarn-demo/torch-tarn",
+        name="Tarn Vector Array",
+        kind="vector processor",
+        device="tarn",
+        about="Fictional. Silent: it gets every event, and for days it has answered none.",
+        level="L2",
+        oncalls=("demo-tarn-oncall",),
+        repository_id=9_810_000_008,
+        owner_id=9_710_000_008,
+        jobs=(
+            JobShape("build", (12, 22)),
+            JobShape("test", (18, 45), tests=1_700),
+        ),
+        pass_rate=0.94,
+        queue_seconds=(1, 8),
+        silent_days=9,
+    ),
+    Character(
+        full_name="cascade-demo/torch-cascade",
+        name="Cascade Mesh",
+        kind="mesh accelerator",
+        device="cascade",
+        about="Fictional. A flood: a push may start its whole matrix, more callbacks a minute than the hub takes.",
+        level="L2",
+        oncalls=("demo-cascade-lead",),
+        repository_id=9_810_000_009,
+        owner_id=9_710_000_009,
+        jobs=(JobShape("test-quick", (10, 24), tests=900),),
+        pass_rate=0.965,
+        queue_seconds=(0.5, 2),
+        sweep=tuple(JobShape(f"test-shard-{number:02}", (10, 20), tests=140) for number in range(1, 57)),
+        sweep_rate=0.3,
     ),
 )
 

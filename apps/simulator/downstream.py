@@ -1,7 +1,6 @@
 """Fictional downstream repositories: a dispatch arrives, jobs run for a while, callbacks go to the hub.
 
-The seed and the delivery id decide how every job ends; only the clock is real. A dispatch of the same delivery
-therefore starts the same run again, which the hub must take as a repetition.
+What happens is planned (apps/simulator/plan.py); only the clock is real.
 """
 
 import datetime
@@ -10,127 +9,52 @@ import logging
 import random
 import threading
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import requests
 
-from apps.simulator.chance import chance
-from apps.simulator.characters import Character, JobShape, by_repository
+from apps.simulator.characters import by_repository
 from apps.simulator.dispatches import Dispatch
-from apps.simulator.loopback import FIRST_WAIT_SECONDS, Interrupted, Unreachable, one_line, send_with_retries
-from apps.simulator.reporter import callback_body, wants
+from apps.simulator.loopback import (
+    FIRST_WAIT_SECONDS,
+    RETRIED,
+    Interrupted,
+    Unreachable,
+    one_line,
+    retry_after,
+    send_with_retries,
+)
+from apps.simulator.plan import Job, plan
+from apps.simulator.reporter import wants
 from apps.simulator.timetable import Timetable
 
 log = logging.getLogger(__name__)
 
-# How the jobs that do not succeed end, and how often.
-OTHER_ENDS = {"failure": 85, "timed_out": 10, "cancelled": 5}
-
-
-@dataclass(frozen=True)
-class Job:
-    """One job of one run attempt, its end already decided. Times in seconds; `wait_seconds` from the dispatch on."""
-
-    repository: str
-    workflow: str
-    client_payload: dict[str, Any]
-    run_id: str
-    run_attempt: int
-    job_name: str
-    check_run_id: str
-    wait_seconds: float
-    run_seconds: float
-    conclusion: str
-    test_results: dict[str, int] | None
-    artifact_url: str | None
-
-    def body(self, status: str, at: datetime.datetime) -> dict[str, Any]:
-        """The callback for `status`, reported at `at`."""
-        done = status == "completed"
-        return callback_body(
-            self.client_payload,
-            status=status,
-            conclusion=self.conclusion,
-            name=self.workflow,
-            url=f"https://github.com/{self.repository}/actions/runs/{self.run_id}",
-            run_id=self.run_id,
-            run_attempt=str(self.run_attempt),
-            job_name=self.job_name,
-            check_run_id=self.check_run_id,
-            at=at,
-            test_results=self.test_results if done else None,
-            artifact_url=self.artifact_url if done else None,
-        )
-
-    def __str__(self) -> str:
-        return f"{self.repository} {self.job_name} (run {self.run_id}, attempt {self.run_attempt})"
-
-
-def plan(character: Character, client_payload: dict[str, Any], *, seed: int, pace: float = 1.0) -> list[Job]:
-    """Every job that a dispatch leads to, re-runs of failed ones included. `pace` multiplies all times."""
-    rng = chance(seed, character.full_name, client_payload.get("delivery_id"))
-    run_id = str(rng.randrange(20_000_000_000, 90_000_000_000))
-    queued = rng.uniform(*character.queue_seconds)
-    jobs = []
-    for shape in character.jobs:
-        first = _attempt(rng, character, shape, client_payload, run_id, 1, queued, character.pass_rate, pace)
-        jobs.append(first)
-        if first.conclusion != "success" and rng.random() < character.rerun_rate:
-            # Someone looks at it, and presses the button; what was merely unlucky passes now.
-            later = queued + first.run_seconds / pace + rng.uniform(5, 15)
-            jobs.append(_attempt(rng, character, shape, client_payload, run_id, 2, later, 0.75, pace))
-    return jobs
-
-
-def _attempt(
-    rng: random.Random,
-    character: Character,
-    shape: JobShape,
-    client_payload: dict[str, Any],
-    run_id: str,
-    attempt: int,
-    wait: float,
-    pass_rate: float,
-    pace: float,
-) -> Job:
-    conclusion = "success"
-    if rng.random() >= pass_rate:
-        conclusion = rng.choices(list(OTHER_ENDS), weights=list(OTHER_ENDS.values()))[0]
-    results = _test_results(rng, shape.tests, character.skip_share, conclusion)
-    artifact = f"https://artifacts.{character.owner}.example/{run_id}/{attempt}/{shape.name}/"
-    return Job(
-        repository=character.full_name,
-        workflow=character.workflow,
-        client_payload=client_payload,
-        run_id=run_id,
-        run_attempt=attempt,
-        job_name=shape.name,
-        check_run_id=str(rng.randrange(50_000_000_000, 99_000_000_000)),
-        wait_seconds=wait * pace,
-        run_seconds=rng.uniform(*shape.seconds) * pace,
-        conclusion=conclusion,
-        test_results=results,
-        artifact_url=artifact if results is not None else None,
-    )
-
-
-def _test_results(rng: random.Random, tests: int, skip_share: float, conclusion: str) -> dict[str, int] | None:
-    """Counts that agree with the conclusion; None for a job without tests, or one that was stopped before its end."""
-    if not tests or conclusion not in {"success", "failure"}:
-        return None
-    skipped = round(tests * skip_share * rng.uniform(0.97, 1.03))
-    failed = rng.randint(1, 9) if conclusion == "failure" else 0
-    return {"passed": tests - skipped - failed, "failed": failed, "skipped": skipped, "total": tests}
+# How often a callback is sent again that the hub had no room for (429), each time after as long as it said.
+MOST_TRIES = 12
 
 
 @dataclass(frozen=True)
 class Callback:
-    """A callback that is owed: `due` in epoch seconds."""
+    """A callback that is owed: `due` in epoch seconds. `tries`: how often the hub had no room for it."""
 
     job: Job
     status: str
     due: float
+    tries: int = 0
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> "Callback":
+        """One that was kept as JSON (`asdict`)."""
+        return cls(**(row | {"job": Job(**row["job"])}))
+
+    def following(self) -> "Callback | None":
+        """The one that its job owes after this; None after the last."""
+        if self.status == "completed" or not self.job.reports_end:
+            return None
+        return Callback(self.job, "completed", self.due + self.job.run_seconds)
 
 
 class Downstreams:
@@ -179,8 +103,12 @@ class Downstreams:
 
     def resume(self, pending: list[dict[str, Any]]) -> None:
         """Take up what an earlier process left: its machines went on while nobody reported."""
-        for row in pending:
-            self._owe(Callback(Job(**row["job"]), row["status"], row["due"]))
+        self.take_over(Callback.from_row(row) for row in pending)
+
+    def take_over(self, callbacks: Iterable[Callback]) -> None:
+        """Report what others have begun."""
+        for callback in callbacks:
+            self._owe(callback)
 
     def _owe(self, callback: Callback) -> None:
         with self._lock:
@@ -190,9 +118,14 @@ class Downstreams:
         self._timetable.after(callback.due - time.time(), lambda: self._report(number, callback))
 
     def _report(self, number: int, callback: Callback) -> None:
-        job = callback.job
+        job, following = callback.job, callback.following()
         try:
-            self._post(job, callback.status)
+            pause = self._post(job, callback.status)
+            if pause is not None:
+                if callback.tries < MOST_TRIES:
+                    following = replace(callback, due=time.time() + pause, tries=callback.tries + 1)
+                else:
+                    log.warning("%s: the hub never had room for %s", job, callback.status)
         except Interrupted:
             return  # still owed: the next process reports it
         except Unreachable as error:
@@ -200,24 +133,30 @@ class Downstreams:
         except Exception:
             log.exception("%s: %s was not reported", job, callback.status)
         # A refused start turns a step of the job red; its last step reports all the same.
-        if callback.status == "in_progress":
-            self._owe(Callback(job, "completed", callback.due + job.run_seconds))
+        if following is not None:
+            self._owe(following)
         with self._lock:
             del self._callbacks[number]
 
-    def _post(self, job: Job, status: str) -> None:
+    def _post(self, job: Job, status: str) -> float | None:
+        """Send one callback. Returns how long (seconds) to wait before it is sent again; None: not again."""
         token = self._token(job)
         if token is None:
-            return
+            return None
         body = json.dumps(job.body(status, datetime.datetime.now(datetime.UTC)))
         response = self._send(
             "POST",
             self._callback_url,
             data=body,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+            # A flood that waits here would hold up everyone else's callbacks.
+            retried=RETRIED - {429},
         )
+        if response.status_code == 429:
+            return max(self._retry_seconds, retry_after(response)) * random.uniform(1, 1.1)
         if response.status_code >= 400:
             log.warning("%s: the hub refused %s: %s", job, status, one_line(response))
+        return None
 
     def _token(self, job: Job) -> str | None:
         """An OIDC token, fetched as a job on GitHub fetches it; None (and a line in the log) where there is none."""

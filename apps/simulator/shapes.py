@@ -8,6 +8,7 @@ from typing import Any
 
 from apps.simulator.access import GRANTED
 from apps.simulator.directory import Repository
+from apps.simulator.people import Person
 
 APP_SLUG = "accelhub-demo"
 APP_OWNER_ID = 9_600_000_001
@@ -47,6 +48,27 @@ def owner(login: str, owner_id: int, url: str) -> dict[str, Any]:
         "html_url": f"https://github.com/{login}",
         "site_admin": False,
     }
+
+
+def user(person: Person, url: str) -> dict[str, Any]:
+    """`GET /users/{login}`; of oneself `GET /user`."""
+    return {
+        "login": person.login,
+        "id": person.id,
+        "type": "User",
+        "name": person.name,
+        "email": None,
+        "url": f"{url}/users/{person.login}",
+        "html_url": f"https://github.com/{person.login}",
+        "site_admin": False,
+        "created_at": FOUNDED,
+        "updated_at": FOUNDED,
+    }
+
+
+def permissions(may_push: bool) -> dict[str, bool]:
+    """What a user's token may do to a repository, as `GET /repos/{owner}/{repo}` says it."""
+    return {"admin": False, "maintain": False, "push": may_push, "triage": may_push, "pull": True}
 
 
 def installation(repository: Repository, app_id: str, url: str) -> dict[str, Any]:

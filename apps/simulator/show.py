@@ -1,5 +1,6 @@
 """The demo's whole outside world, run together: what `manage.py simulate` does."""
 
+import datetime
 import logging
 import threading
 import time
@@ -11,6 +12,7 @@ import requests
 
 from apps.simulator.characters import CHARACTERS
 from apps.simulator.downstream import Downstreams
+from apps.simulator.history import History, Refused
 from apps.simulator.loopback import send
 from apps.simulator.notebook import Notebook
 from apps.simulator.oidc import kept_key
@@ -28,6 +30,8 @@ BURST_EVENTS = 12
 BURST_EVERY_SECONDS = 0.6
 BURST_PACE = 0.12
 READY_EVERY_SECONDS = 0.5
+# The history waits until the first answers are in: it keeps every processor busy.
+HISTORY_AFTER_SECONDS = 5.0
 # With `events` given: how long after the last sign of life the show is over.
 QUIET_SECONDS = 10.0
 
@@ -61,15 +65,22 @@ class Show:
         seed: int,
         every: float,
         events: int | None = None,
+        history: int = 0,
+        history_after: float = HISTORY_AFTER_SECONDS,
         burst_pace: float = BURST_PACE,
         quiet: float = QUIET_SECONDS,
     ) -> None:
-        """`every`: seconds between events after the first burst. `events` None: for ever."""
+        """`every`: seconds between events after the first burst. `events` None: for ever. `history`: days of it, told
+        beside the live events at a data folder's first show; one that was interrupted goes on."""
         self._stage = stage
         self._stop = stop
         self._seed = seed
         self._every = every
         self._left = events
+        self._history_days = history
+        self._history_after = history_after
+        self._history: History | None = None
+        self._historian: threading.Thread | None = None
         self._quiet = quiet
         self._sent = 0
         self._last_sign = 0.0
@@ -103,8 +114,16 @@ class Show:
             )
         self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
         if notes := self._notebook.read():
-            self._upstream.restore(notes["upstream"])
             self._left_over = notes["pending"]
+            if "history" in notes:
+                self._history = self._a_history(**notes["history"])
+            self._upstream.restore(notes["upstream"])
+        elif self._history_days:
+            self._history = self._a_history(
+                days=self._history_days, until=datetime.datetime.now(datetime.UTC).isoformat()
+            )
+            # The present goes on with the pull requests that the history leaves open.
+            self._upstream.restore(self._past.state())
         try:
             self._github.start()
         except OSError as error:
@@ -116,8 +135,10 @@ class Show:
             self._stop.wait()
         finally:
             self._timetable.close()
+            if self._historian is not None:
+                self._historian.join(1.0)
             self._github.stop()
-            self._write_notes()
+            self._write_notes(whole=True)
 
     def _wait_for_hub(self) -> None:
         try:
@@ -130,6 +151,9 @@ class Show:
         log.info("The hub on %s is ready", self._stage.hub_url)
         left_over, self._left_over = self._left_over, []
         self._downstreams.resume(left_over)
+        if self._history is not None and not self._history.is_over:
+            self._historian = threading.Thread(target=self._tell_history, name="historian", daemon=True)
+            self._historian.start()
         self._next_event()
 
     def _next_event(self) -> None:
@@ -151,16 +175,59 @@ class Show:
             self._downstreams.pace = 1.0
         self._timetable.after(BURST_EVERY_SECONDS if in_burst else self._every, self._next_event)
 
+    def _a_history(self, *, days: int, until: str, **state: Any) -> History:
+        stage = self._stage
+        past = Upstream(
+            hub_url=stage.hub_url, webhook_secret=stage.webhook_secret, repository=stage.upstream, seed=self._seed
+        )
+        history = History(
+            self._github,
+            past,
+            hub_url=stage.hub_url,
+            audience=stage.audience,
+            seed=self._seed,
+            days=days,
+            until=datetime.datetime.fromisoformat(until),
+            closing=self._timetable.closing,
+            **state,
+        )
+        self._past = past
+        return history
+
+    def _tell_history(self) -> None:
+        assert self._history is not None
+        self._timetable.closing.wait(self._history_after)
+        try:
+            self._history.run()
+            # Some of it is hours away: a show that ends by itself leaves that to the next one.
+            if self._history.is_over and self._left is None:
+                self._downstreams.take_over(self._history.hand_over())
+        except Refused as error:
+            log.warning("The hub takes no history: %s", error)
+        except Exception:
+            log.exception("The history ends early")
+        if not self._stop.is_set():
+            self._write_notes()
+
     def _on_dispatch(self, dispatch: Dispatch) -> None:
         self._last_sign = time.monotonic()
-        self._downstreams.on_dispatch(dispatch)
+        if self._history is not None and self._history.knows(dispatch.client_payload.get("delivery_id")):
+            self._history.take(dispatch)
+        else:
+            self._downstreams.on_dispatch(dispatch)
+
+    def _is_telling(self) -> bool:
+        return self._historian is not None and self._historian.is_alive()
 
     def _end_when_quiet(self) -> None:
-        if self._downstreams.pending() or time.monotonic() - self._last_sign < self._quiet:
+        if self._is_telling() or self._downstreams.pending() or time.monotonic() - self._last_sign < self._quiet:
             self._timetable.after(0.2, self._end_when_quiet)
         else:
             self._stop.set()
 
-    def _write_notes(self) -> None:
+    def _write_notes(self, *, whole: bool = False) -> None:
         pending = self._downstreams.pending() + self._left_over
-        self._notebook.write({"upstream": self._upstream.state(), "pending": pending})
+        notes = {"upstream": self._upstream.state(), "pending": pending}
+        if self._history is not None:
+            notes["history"] = self._history.state(with_owed=whole)
+        self._notebook.write(notes)

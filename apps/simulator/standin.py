@@ -1,4 +1,4 @@
-"""A local stand-in for GitHub: the App API, dispatches, and the OIDC issuer of GitHub Actions.
+"""A local stand-in for GitHub: the App API, dispatches, people who sign in, and the OIDC issuer of GitHub Actions.
 
 It answers as GitHub answers, as far as the hub and its downstreams ask: shapes, status codes, refusals. Tests hold
 it to that with the same client the hub uses. Loopback only, and never the real thing: `/_standin/…` and
@@ -17,7 +17,9 @@ from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
+from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
+from apps.simulator.people import People
 from apps.simulator.wire import HOST, Answer, Refusal, Request, Server
 
 __all__ = ["Dispatch", "GitHubStandIn", "LoggedRequest"]
@@ -44,8 +46,9 @@ class _Failure:
 class GitHubStandIn:
     """One GitHub on 127.0.0.1. Start it with `start()` or as a context manager; `stop()` ends its threads.
 
-    Knobs: `delay_seconds` slows every answer; `fail()` spoils some; `on_dispatch` is called with each accepted
-    Dispatch, in order, on one background thread, after the 204 was sent: it should return soon.
+    `people` are its users, `oauth` what they sign in with. Knobs: `delay_seconds` slows every answer; `fail()` spoils
+    some; `on_dispatch` is called with each accepted Dispatch, in order, on one background thread, after the 204 was
+    sent: it should return soon.
     """
 
     def __init__(
@@ -67,11 +70,14 @@ class GitHubStandIn:
         self._keys = SigningKeys(oidc_private_key or new_key())
         self._directory = Directory()
         self._dispatches = Dispatches(keep, on_dispatch)
+        self.people = People()
+        self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._answers = Answers(
             access=Access(app_id, app_private_key),
             directory=self._directory,
             keys=self._keys,
             dispatches=self._dispatches,
+            oauth=self.oauth,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()

@@ -17,7 +17,7 @@ import requests
 
 from apps.simulator.chance import chance
 from apps.simulator.directory import INSTALLATION_OFFSET
-from apps.simulator.loopback import send
+from apps.simulator.loopback import CLOCK_HEADER, send
 
 REPOSITORY_ID = 9_800_000_000
 OWNER_ID = 9_700_000_000
@@ -26,7 +26,14 @@ CONTRIBUTORS = 9
 MOST_OPEN = 8
 FEWEST_OPEN = 4
 FIRST_NUMBER = 900_001  # above every real pull request, so that no link leads to one
-LABELS = ("module: nn", "module: linalg", "release notes: fixes", "topic: not user facing", "ciflow/crcr/kestrel")
+LABELS = (
+    "module: nn",
+    "module: linalg",
+    "release notes: fixes",
+    "topic: not user facing",
+    "ciflow/crcr/kestrel",
+    "ciflow/crcr/wren",
+)
 VERBS = ("Simplify", "Tighten", "Document", "Speed up", "Split", "Correct", "Cover")
 THINGS = (
     "shape checks in linalg.qr",
@@ -80,11 +87,16 @@ class Upstream:
         self._main_sha = _sha(chance(seed, "main"))
         self._open: list[PullRequest] = []
         self._closed: list[PullRequest] = []
+        self._at: datetime.datetime | None = None
 
     # --- making events ----------------------------------------------------------------------------------------
 
-    def next_event(self) -> Event:
-        """What happens next: mostly new and updated pull requests, some pushes, now and then a close or a reopen."""
+    def next_event(self, at: datetime.datetime | None = None) -> Event:
+        """What happens next: mostly new and updated pull requests, some pushes, now and then a close or a reopen.
+
+        `at`: when, for the times in its body; None: now.
+        """
+        self._at = at
         rng = chance(self._seed, "event", self._count + 1)
         kind = rng.choices(("opened", "synchronize", "push", "closed", "reopened"), weights=(30, 33, 18, 16, 3))[0]
         if len(self._open) >= MOST_OPEN and kind in {"opened", "reopened"}:
@@ -147,7 +159,7 @@ class Upstream:
             "id": after,
             "tree_id": _sha(rng),
             "message": f"{rng.choice(VERBS)} {rng.choice(THINGS)} (demo)",
-            "timestamp": _now(),
+            "timestamp": self._now(),
             "author": {"name": login, "email": f"{login}@example.com", "username": login},
             "added": [],
             "removed": [],
@@ -170,9 +182,11 @@ class Upstream:
 
     # --- sending ----------------------------------------------------------------------------------------------
 
-    def send(self, event: Event) -> requests.Response:
-        """Sign and post a webhook, once: GitHub does not try again either. Raises requests.RequestException."""
+    def send(self, event: Event, at: datetime.datetime | None = None) -> requests.Response:
+        """Sign and post a webhook, once: GitHub does not try again either. `at`: the time under which a demo's hub
+        shall take it. Raises requests.RequestException."""
         body = json.dumps(event.body).encode()
+        clock = {} if at is None else {CLOCK_HEADER: at.isoformat()}
         return send(
             "POST",
             self._webhook_url,
@@ -183,7 +197,8 @@ class Upstream:
                 "X-GitHub-Event": event.name,
                 "X-GitHub-Delivery": event.delivery_id,
                 "X-Hub-Signature-256": sign(self._secret, body),
-            },
+            }
+            | clock,
         )
 
     # --- going on after a restart -----------------------------------------------------------------------------
@@ -251,10 +266,14 @@ class Upstream:
                 "changed_files": 2,
                 "additions": 18,
                 "deletions": 7,
-                "updated_at": _now(),
+                "updated_at": self._now(),
             },
         }
         return Event("pull_request", delivery_id, body | more | self._common(pull.login))
+
+    def _now(self) -> str:
+        at = self._at or datetime.datetime.now(datetime.UTC)
+        return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
     def _common(self, sender: str) -> dict[str, Any]:
         owner, name = self._repository.split("/")
@@ -286,7 +305,3 @@ def _user(login: str) -> dict[str, Any]:
 
 def _sha(rng: random.Random) -> str:
     return f"{rng.getrandbits(160):040x}"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

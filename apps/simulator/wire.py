@@ -60,10 +60,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What goes back. `data` None: no body. `after` runs once the answer is on the wire."""
+    """What goes back: `data` as JSON, or a page as `html`, or nothing. `after` runs once the answer is on the wire."""
 
     status: int
     data: Any = None
+    html: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     after: Callable[[], None] | None = None
 
@@ -139,12 +140,13 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.status == NO_ANSWER:
             self.close_connection = True
             return
-        body = b"" if answer.data is None else json.dumps(answer.data).encode()
+        body = answer.html.encode() if answer.data is None else json.dumps(answer.data).encode()
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
         if body:
-            self.send_header("Content-Type", "application/json; charset=utf-8")
+            kind = "text/html" if answer.data is None else "application/json"
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
         if answer.status != 204:
             self.send_header("Content-Length", str(len(body)))
         if self.close_connection:

@@ -88,6 +88,8 @@ class TestEnvironment:
             "ACCELHUB_GITHUB_WEBHOOK_SECRET": "GITHUB_WEBHOOK_SECRET",
             "ACCELHUB_GITHUB_APP_ID": "GITHUB_APP_ID",
             "ACCELHUB_GITHUB_APP_PRIVATE_KEY": "GITHUB_APP_PRIVATE_KEY",
+            "SOCIAL_AUTH_GITHUB_KEY": "SOCIAL_AUTH_GITHUB_KEY",
+            "SOCIAL_AUTH_GITHUB_SECRET": "SOCIAL_AUTH_GITHUB_SECRET",
             "REDIS_URL": "REDIS_URL",
         }
         files = {f"{name}_FILE": str(tmp_path / name) for name in secrets} | {"DATABASE_URL_FILE": str(tmp_path / "db")}
@@ -116,7 +118,10 @@ class TestDemo:
         environment.setenv("ACCELHUB_DEMO", "1")
         found = settings_now()
         assert found["GITHUB_WEBHOOK_SECRET"] == facts.webhook_secret
-        assert found["GITHUB_API_URL"] == facts.api_url
+        assert found["GITHUB_API_URL"] == found["GITHUB_URL"] == facts.api_url
+        assert found["SOCIAL_AUTH_GITHUB_KEY"] == "standin-1001"
+        assert len(found["SOCIAL_AUTH_GITHUB_SECRET"]) == 40
+        assert found["MAINTAINER_TEAM"] == "accelhub-demo/relay-maintainers"
         assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == [facts.api_url]
 
 
@@ -126,6 +131,10 @@ def errors() -> list[str]:
 
 class TestSystemChecks:
     """A name for each way to set the hub up wrongly. The tests' own settings pass."""
+
+    @pytest.fixture(autouse=True)
+    def _github_itself(self, settings: Settings) -> None:
+        settings.GITHUB_API_URL = "https://api.github.com"
 
     def test_a_sound_setup_passes(self, settings: Settings) -> None:
         assert errors() == []
@@ -171,6 +180,35 @@ class TestSystemChecks:
     def test_e004_an_issuer_that_is_not_complete(self, settings: Settings, entry: dict[str, str]) -> None:
         settings.OIDC_ISSUERS = [entry]
         assert errors() == ["accelhub.E004"]
+
+    @pytest.mark.parametrize(
+        ("changed", "words"),
+        [
+            ({"SOCIAL_AUTH_GITHUB_KEY": "k"}, ["Sign-in with GitHub is half set up."]),
+            ({"SOCIAL_AUTH_GITHUB_SECRET": "s", "LOCAL_SIGN_IN": False}, ["Sign-in with GitHub is half set up."]),
+            ({"LOCAL_SIGN_IN": False}, ["Nobody can sign in."]),
+            ({"MAINTAINER_TEAM": "crew"}, ["ACCELHUB_MAINTAINER_TEAM is 'crew'."]),
+            ({"MAINTAINER_TEAM": "acme/crew/x"}, ["ACCELHUB_MAINTAINER_TEAM is 'acme/crew/x'."]),
+            ({"SOCIAL_AUTH_GITHUB_KEY": "k", "SOCIAL_AUTH_GITHUB_SECRET": "s", "LOCAL_SIGN_IN": False}, []),
+            ({"MAINTAINER_TEAM": "acme/crew-1"}, []),
+        ],
+    )
+    def test_e007_a_sign_in_that_is_not_whole(
+        self, settings: Settings, changed: dict[str, Any], words: list[str]
+    ) -> None:
+        for name, value in changed.items():
+            setattr(settings, name, value)
+        found = run_checks(tags=[TAG])
+        assert [(message.id, message.msg) for message in found] == [("accelhub.E007", word) for word in words]
+
+    @pytest.mark.parametrize("name", ["GITHUB_URL", "GITHUB_API_URL"])
+    def test_e008_a_github_over_http(self, settings: Settings, name: str) -> None:
+        setattr(settings, name, "http://127.0.0.1:9000")
+        assert errors() == ["accelhub.E008"]
+        settings.DEMO = True
+        assert errors() == []
+        setattr(settings, name, "http://github.example")
+        assert errors() == ["accelhub.E008"]
 
     def test_a_server_refuses_to_load_with_any_of_them(self, settings: Settings) -> None:
         settings.GITHUB_WEBHOOK_SECRET = ""

@@ -66,7 +66,7 @@ def the(hub: Started, *words: str) -> int:
 
 
 def test_a_demo_lives_and_ends_without_a_trace(data: Path) -> None:
-    with up(data, ACCELHUB_DEMO="1") as hub:
+    with up(data, ACCELHUB_DEMO="1", ACCELHUB_DEMO_HISTORY_DAYS="0") as hub:
         assert is_ready(hub)
         for word in (f"AccelHub runs at http://127.0.0.1:{hub.port}", "demo-maintainer", "demo-operator"):
             assert word in hub.out

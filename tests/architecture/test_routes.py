@@ -21,20 +21,55 @@ ROUTES: dict[str, Access] = {
     "platforms/": Open.PUBLIC,
     "platforms/<slug:slug>/": Open.PUBLIC,
     "jobs/<uuid:public_id>/": Open.PUBLIC,
+    "pr/<int:number>/": Open.PUBLIC,
+    "commit/<str:sha>/": Open.PUBLIC,
     "rejections/": Open.SIGNED_IN,
+    "staff/components/": Permission.COMPONENT_VIEW,
     "policy/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
+    "register/": Open.SIGNED_IN,
+    # For those who may not see it, visitors among them, a proposal does not exist.
+    "proposals/<uuid:public_id>/": Open.PUBLIC,
+    "proposals/<uuid:public_id>/edit/": Open.SIGNED_IN,
+    "proposals/<uuid:public_id>/accept/": Permission.PROPOSAL_DECIDE,
+    "proposals/<uuid:public_id>/return/": Permission.PROPOSAL_DECIDE,
+    "proposals/<uuid:public_id>/withdraw/": Open.SIGNED_IN,
+    "console/": Open.SIGNED_IN,
     "decisions/": Open.PUBLIC,
     "decisions/<int:seq>/": Open.PUBLIC,
     "accounts/login/": Open.PUBLIC,
     "accounts/logout/": Open.PUBLIC,
+    "accounts/github/": Open.PUBLIC,
+    "accounts/github/callback/": Open.PUBLIC,
+    "account/": Open.SIGNED_IN,
+    "people/": Permission.USER_CHANGE,
+    "people/organisations/": Permission.USER_CHANGE,
+    "people/<uuid:public_id>/": Permission.USER_CHANGE,
+    "platforms/<slug:slug>/members/": Open.SIGNED_IN,
+    "repositories/<str:owner>/<str:name>/claim/": Open.SIGNED_IN,
+    "invitations/<str:code>/": Open.SIGNED_IN,
+    "admin/": Permission.ADMIN_VIEW,
+    "admin/jsi18n/": Permission.ADMIN_VIEW,
+    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "docs/errors/<slug:code>": Open.PUBLIC,
     "healthz": Open.PUBLIC,
     "readyz": Open.PUBLIC,
+}
+
+
+# What the tables at /admin/ show. Each has two addresses, and neither takes anything.
+TABLES = (
+    *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
+    *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
+    *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
+    *("relay/job", "relay/rejection"),
+)
+ROUTES |= {
+    f"admin/{table}/{rest}": Permission.ADMIN_VIEW for table in TABLES for rest in ("", "<path:object_id>/change/")
 }
 
 
@@ -63,12 +98,17 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
+        "^(?P<app_label>accounts|audit|core|platforms|relay)/$": "audit/",
+        "<path:object_id>": "1",
+        "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",
         "<str:owner>": "acme",
         "<str:name>": "torch",
         "<int:seq>": "1",
+        "<int:number>": "7",
+        "<str:sha>": "1234567",
         "<slug:code>": "csrf",
-        "<uuid:public_id>": str(uuid.uuid4()),
+        "<uuid:public_id>": str(uuid.UUID(int=7)),
         "^": "",
         "/?$": "",
     }
@@ -127,7 +167,16 @@ def test_who_has_no_role_is_refused_by_every_route_that_asks_for_a_permission(cl
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("route", sorted(route for route, access in ROUTES.items() if access is Open.PUBLIC))
 def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
-    expected = {"jobs/<uuid:public_id>/": 404, "accounts/logout/": 405}.get(route, 200)
+    others = {
+        "jobs/<uuid:public_id>/": 404,
+        "pr/<int:number>/": 404,
+        "commit/<str:sha>/": 404,
+        "proposals/<uuid:public_id>/": 404,
+        "accounts/logout/": 405,
+        "accounts/github/": 405,
+        "accounts/github/callback/": 404,
+    }
+    expected = others.get(route, 200)
     assert client.get(address(route)).status_code == expected
 
 

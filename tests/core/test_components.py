@@ -15,6 +15,7 @@ from django.template.loader import get_template, render_to_string
 from django.test import RequestFactory
 
 from apps.core.errors import CODES, Problem
+from apps.core.rendering import etag_of
 from apps.core.templatetags.hub import NAV, STATUS, TONES, TRUST
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
@@ -41,6 +42,7 @@ def chip(tone: str, shape: str, text: str) -> str:
 WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral",
     "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out", "ignored",
+    "waiting", "returned", "accepted", "withdrawn",
     "met", "not met", "no result", "ok", "broken",
 }  # fmt: skip
 
@@ -48,7 +50,7 @@ WORDS = {
 def test_the_status_table_names_every_state_with_a_known_tone() -> None:
     assert set(STATUS) == WORDS
     assert {tone for tone, _shape in STATUS.values()} == set(TONES)
-    assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == {"success", "met", "ok"}
+    assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == {"success", "accepted", "met", "ok"}
 
 
 def test_one_shape_never_has_two_meanings_within_the_buckets() -> None:
@@ -145,7 +147,7 @@ def test_ago(seconds: float, text: str) -> None:
 def test_ago_carries_the_exact_time_in_utc() -> None:
     value = NOW.astimezone(datetime.timezone(datetime.timedelta(hours=9))) - datetime.timedelta(minutes=2)
     stamps = 'datetime="2026-11-30T14:49:05Z" title="2026-11-30 14:49:05 UTC"'
-    assert render("{% ago value now %}", value=value) == f"<time {stamps}>2 min ago</time>"
+    assert render("{% ago value now %}", value=value) == f'<time {stamps} data-age="120">2 min ago</time>'
     assert render("{% ago value missing %}", value=value) == f"<time {stamps}>2026-11-30 14:49:05 UTC</time>"
     assert render("{% ago None now %}") == '<span class="muted">never</span>'
     assert render("{{ value|utc }} {{ None|utc }}", value=value) == "2026-11-30 14:49:05 UTC no data"
@@ -155,7 +157,7 @@ def test_data_age() -> None:
     stamps = '<time datetime="2026-11-30T14:51:05Z" title="2026-11-30 14:51:05 UTC">'
     later = NOW + datetime.timedelta(seconds=40)
     assert render("{% data_age as_of later %}", as_of=NOW, later=later) == (
-        f'<span class="age">Data {stamps}40 s</time> old</span>'
+        f'<span class="age">Data {stamps[:-1]} data-age="40">40 s</time> old</span>'
     )
     assert render("{% data_age as_of missing %}", as_of=NOW) == (
         f'<span class="age">Data as of {stamps}2026-11-30 14:51:05 UTC</time></span>'
@@ -233,6 +235,37 @@ def test_percent_says_none_and_all_only_of_none_and_all(value: object, text: str
 )
 def test_hashes_and_code_words(source: str, html: str) -> None:
     assert render(source, sha="c41d2e0f8a7b6c5d", one_tick="one ` tick <", hostile=HOSTILE) == html
+
+
+def test_a_live_part_asks_again_with_the_tag_of_what_it_shows() -> None:
+    request = RequestFactory().get("/list/?a=1&b=2")
+    request.user = AnonymousUser()
+    request.live_version = "7"  # type: ignore[attr-defined]
+    tag = etag_of(request, "jobs").replace('"', "\\&quot;")
+    assert render('{% live "jobs" %}', request=request) == (
+        'id="jobs" hx-get="/list/?a=1&amp;b=2" hx-trigger="every 20s, visibilitychange from:document" hx-target="this"'
+        f' hx-swap="outerHTML" hx-headers="{{&quot;If-None-Match&quot;: &quot;{tag}&quot;}}"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("sort", "href", "attributes"),
+    [
+        ("", "?q=a+b&amp;sort=-count", ""),
+        ("name", "?q=a+b&amp;sort=-count", ""),
+        ("count", "?q=a+b&amp;sort=-count", ' aria-sort="ascending"'),
+        ("-count", "?q=a+b&amp;sort=count", ' aria-sort="descending"'),
+    ],
+)
+def test_a_head_that_sorts_turns_round_and_keeps_the_filters(sort: str, href: str, attributes: str) -> None:
+    request = RequestFactory().get("/list/?q=a+b&sort=x&page=7")
+    source = '{% sort_head "count" "Count" "list" sort "num" descends=True %}'
+    assert render(source, request=request, sort=sort).strip() == (
+        f'<th scope="col" class="num"{attributes}>'
+        f'<a href="{href}" hx-get="{href}" hx-target="#list" hx-push-url="true">Count</a></th>'
+    )
+    plain = render('{% sort_head "name" "Name" "list" sort %}', request=request, sort="").strip()
+    assert plain.startswith('<th scope="col"><a href="?q=a+b&amp;sort=name"')
 
 
 # --- includes ---------------------------------------------------------------------------------------------------
@@ -343,7 +376,7 @@ def test_the_header_marks_where_one_is() -> None:
 
 
 def test_search_ribbon_and_age_appear_only_when_given() -> None:
-    bare = page("base.html", DEMO=False)
+    bare = page("base.html", DEMO=False, search_url="")
     assert 'type="search"' not in bare
     assert "Demo: fictional platforms" not in bare
     assert 'class="age"' not in bare
@@ -375,6 +408,7 @@ def test_the_page_of_a_failed_hub_asks_for_no_user() -> None:
 def test_login_offers_demo_accounts_only_in_a_demo() -> None:
     accounts = [{"username": "maintainer", "password": "for-the-demo", "role": "Maintainer"}]
     context: dict[str, Any] = {"form": _Form(), "next": "/policy/", "demo_accounts": accounts}
+    context |= {"is_local_offered": True}
     html = page("accounts/login.html", DEMO=True, **context)
     assert '<input type="hidden" name="password" value="for-the-demo">' in html
     assert html.count('name="csrfmiddlewaretoken"') == html.count('<form method="post"') + 1 == 2

@@ -30,4 +30,4 @@ def test_an_unknown_code_is_not_found(client: Client) -> None:
 
 def test_every_code_is_an_error_of_http_and_none_is_422() -> None:
     statuses = {row.status for row in CODES.values()}
-    assert statuses == {400, 401, 403, 404, 405, 406, 409, 413, 415, 429, 500, 503}
+    assert statuses == {400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 429, 500, 503}

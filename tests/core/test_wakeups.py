@@ -14,7 +14,7 @@ from accelhub.env import BASE_DIR
 from apps.core import wakeups
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.core.tasks import drain_wakeups
+from apps.core.tasks import drain_lazy_wakeups, drain_wakeups
 from apps.relay.models import Delivery, Dispatch
 from tests.factories.jobs import days_ago
 from tests.factories.listing import listed
@@ -90,15 +90,36 @@ def test_the_task_drains_until_nothing_waits(handed: dict[str, list[str]]) -> No
 
 
 @pytest.mark.django_db
-def test_a_failing_handler_keeps_its_rows_and_does_not_stop_the_others(
+def test_a_key_that_cannot_be_handled_stays_and_stops_nobody(
     handed: dict[str, list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    wakeups.wake("first", ["1", "bad"], now=now())
+    wakeups.wake("first", ["1", "bad", "2"], now=now())
+    wakeups.wake("second", ["3"], now=now())
+    assert wakeups.drain() == 3
+    assert handed == {"first": ["1", "2"], "second": ["3"]}
+    assert waiting() == [("first", "bad")]
+    bad = Wakeup.objects.get().pk
+    assert caplog.record_tuples == [
+        ("apps.core.wakeups", logging.ERROR, "wake-ups of first, one by one"),
+        ("apps.core.wakeups", logging.ERROR, f"wake-up {bad} of first stays"),
+    ]
+
+
+@pytest.mark.django_db
+def test_a_limit_holds_whatever_plan_the_table_gets(handed: dict[str, list[str]]) -> None:
+    wakeups.wake("first", [str(number) for number in range(50)], now=now())
+    with connections["default"].cursor() as cursor:
+        cursor.execute("ANALYZE core_wakeup")
+    assert wakeups.drain(limit=2) == 2
+
+
+@pytest.mark.django_db
+def test_a_lazy_topic_waits_for_beat(handed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakeups, "_lazy", {"second"})
+    wakeups.wake("first", ["1"], now=now())
     wakeups.wake("second", ["2"], now=now())
-    assert wakeups.drain() == 1
-    assert handed == {"first": [], "second": ["2"]}
-    assert waiting() == [("first", "1"), ("first", "bad")]
-    assert caplog.record_tuples == [("apps.core.wakeups", logging.ERROR, "wake-ups of first stay")]
+    assert (drain_wakeups(), waiting()) == (1, [("second", "2")])
+    assert (drain_lazy_wakeups(), waiting()) == (1, [])
 
 
 @pytest.mark.django_db

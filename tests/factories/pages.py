@@ -11,7 +11,8 @@ BLOCKS = {"div", "p", "dl", "dt", "dd", "ul", "ol", "li", "details", "summary", 
 class Answer(Protocol):
     """What Django's test client answers."""
 
-    content: bytes
+    @property
+    def content(self) -> bytes: ...
 
 
 class Page(HTMLParser):

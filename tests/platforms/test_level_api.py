@@ -105,8 +105,16 @@ def test_a_device_that_is_known_need_not_be_sent_again(maintainer: Client) -> No
         ({"level": 2}, '"2" is not a valid choice.', "level"),
         ({"level": None}, "This field is required.", "level"),
         ({"expected_level": "2"}, '"2" is not a valid choice.', "expected_level"),
-        ({"device": "two words"}, "This value does not match the required pattern.", "device"),
-        ({"device": "x" * 39}, "This value does not match the required pattern.", "device"),
+        (
+            {"device": "two words"},
+            "device: 'two words' fits no label, send up to 38 printable characters.",
+            "device",
+        ),
+        (
+            {"device": "x" * 39},
+            f"device: '{'x' * 39}' fits no label, send up to 38 printable characters.",
+            "device",
+        ),
     ],
 )
 def test_a_field_that_does_not_fit_is_named(

@@ -92,7 +92,7 @@ def test_one_id_is_pinned_to_one_repository(acme: Repository) -> None:
         pin(other, 501, 401, GITHUB_API)
     assert (caught.value.code, caught.value.detail) == (
         "identity_replaced",
-        "GitHub id 501 is pinned to acme/torch: other/torch is a rename of it, list it once.",
+        "GitHub id 501 is pinned to acme/torch, which is listed: other/torch is another name of it, list it once.",
     )
     assert pinned(other) == (None, None, "", None)
 

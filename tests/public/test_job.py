@@ -58,7 +58,8 @@ def test_an_ended_job_shows_every_figure_with_its_trust(client: Client, acme: Re
     assert page.tables["figures"] == [
         ("Identity", "acme/torch, run 77", "◆ verified"),
         ("Conclusion", "■ failure", "○ self-reported"),
-        ("Timing", "ran 5 min", "○ self-reported"),
+        ("Timing", "ran 5 min by its own clock", "○ self-reported"),
+        ("Queue and run", "queued 1 min, ran 10 min by the hub's clock", "● measured"),
         ("Counts", "90 passed, 4 failed, 6 skipped of 100", "○ self-reported"),
     ]
     assert page.facts["times"] == {
@@ -87,6 +88,7 @@ def test_a_running_job_claims_nothing_that_nobody_said(client: Client, acme: Rep
         ("Identity", "acme/torch, run 77", "◆ verified"),
         ("Conclusion", "◐ in progress", ""),
         ("Timing", "no data", ""),
+        ("Queue and run", "no data", ""),
         ("Counts", "not reported", ""),
     ]
     assert page.facts["times"] == {
@@ -97,7 +99,7 @@ def test_a_running_job_claims_nothing_that_nobody_said(client: Client, acme: Rep
     }
     assert page.facts["about"] == {
         "Event": "nightly, informational",
-        "For": "no data",
+        "For": "no commit named",
         "Delivery": "delivery-1",
         "Flags": "▲ the start was reported after the end",
     }
@@ -110,6 +112,7 @@ def test_a_success_with_failed_tests_is_shown_as_contradicted(client: Client, ac
         ("Identity", "acme/torch, run 77", "◆ verified"),
         ("Conclusion", "✕ contradicted it says success", "✕ contradicted"),
         ("Timing", "no data", ""),
+        ("Queue and run", "queued no data, ran 10 min by the hub's clock", "● measured"),
         ("Counts", "97 passed, 3 failed, 0 skipped of 100", "✕ contradicted"),
     ]
     assert "The job says success while it reports 3 failed tests: it never counts as green." in page.text
@@ -123,7 +126,7 @@ def test_times_that_run_backwards_are_no_data(client: Client, acme: Repository) 
 
 def test_counts_that_are_partly_reported_are_no_zeros(client: Client, acme: Repository) -> None:
     shown = job(acme, "success", passed=5, total=5)
-    counts = page_of(client, shown).tables["figures"][3][1]
+    counts = page_of(client, shown).tables["figures"][4][1]
     assert counts == "5 passed, no data failed, no data skipped of 5"
 
 
@@ -160,8 +163,9 @@ def test_hostile_names_stay_text_everywhere(client: Client, acme: Repository, na
     assert page.facts["about"]["Leg"] == words[:200]
     assert page.facts["about"]["Delivery"] == words[:200]
     assert page.facts["said"] == {"ref": words, words: "x"}
-    assert Page(client.get("/platforms/acme-torch/")).tables["jobs"][0][1].startswith(f"{words} / {words} run")
-    for html in (page.html, client.get("/platforms/acme-torch/").content.decode()):
+    listed_at = "/platforms/acme-torch/?view=all"
+    assert Page(client.get(listed_at)).tables["jobs-head"][0][1].startswith(f"{words} / {words} run")
+    for html in (page.html, client.get(listed_at).content.decode()):
         assert "<script>alert" not in html
         assert '" onmouseover=' not in html
 

@@ -10,6 +10,7 @@ from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
 from apps.relay.policy import BUCKETS, MATRIX, WEBHOOK_RULES
+from apps.results.metrics import METRICS
 from tests.factories.pages import Page
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +24,21 @@ def page(client: Client) -> Page:
 
 
 def test_every_table_of_rules_is_there(page: Page) -> None:
-    assert set(page.tables) == {"levels", "roles", "webhook", "matrix", "buckets", "fields", "claims", "codes"}
+    assert set(page.tables) == {
+        *(
+            "levels",
+            "roles",
+            "criteria",
+            "proposals",
+            "webhook",
+            "matrix",
+            "buckets",
+            "metrics",
+            "fields",
+            "claims",
+            "codes",
+        )
+    }
 
 
 def test_levels(page: Page) -> None:
@@ -45,6 +60,12 @@ def test_roles(page: Page) -> None:
             set(map(str, row.own_platforms)) or {"nothing", "more"},
         )
         for role, row in ROLES.items()
+    ]
+
+
+def test_figures(page: Page) -> None:
+    assert page.tables["metrics"] == [
+        (f"{metric.title} {metric.key}", metric.definition, metric.of) for metric in METRICS
     ]
 
 

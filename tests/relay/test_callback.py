@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.test import Client, override_settings
 
 from apps.audit.models import Event
@@ -377,6 +378,59 @@ def test_a_name_with_other_ids_is_refused_and_shown_to_its_platform(kestrel: Dow
     ]
 
 
+def test_who_is_no_longer_listed_is_ignored_whatever_its_ids(kestrel: Downstream) -> None:
+    kestrel.start()
+    listed({FEN: 2})
+    assert answer(kestrel.post(kestrel.body(), token=kestrel.token(repository_id="666"))) == IGNORED
+    assert Rejection.objects.count() == 0
+
+
+def test_a_repository_listed_under_its_new_name_takes_its_identity_along(kestrel: Downstream, client: Client) -> None:
+    kestrel.start()
+    kestrel.github.rename_repository(KESTREL, "kestrel-demo/renamed")
+    listed({"kestrel-demo/renamed": 2})
+    dispatch(client, "d-2")
+    renamed = Downstream("kestrel-demo/renamed", kestrel.github, kestrel.client, kestrel.run_id)
+    assert answer(renamed.post(renamed.body("d-2"))) == APPLIED
+    assert list(Repository.objects.order_by("pk").values_list("full_name", "level", "github_id")) == [
+        (KESTREL, 0, None),
+        ("kestrel-demo/renamed", 2, 5001),
+    ]
+    event = Event.objects.order_by("-seq")[0]
+    assert (event.action, event.is_decision) == ("repository.identity_pinned", True)
+
+
+def test_an_operator_pins_a_replaced_repository_anew(kestrel: Downstream) -> None:
+    kestrel.start()
+    ids = kestrel.github.replace_repository(KESTREL)
+    assert refusal(kestrel.end()) == (403, "identity_replaced", "repository_id")
+    call_command("platform", "repin", KESTREL)
+    assert list(Repository.objects.values_list("github_id", "github_owner_id")) == [(ids.repository_id, ids.owner_id)]
+    assert answer(kestrel.end()) == APPLIED
+    event = Event.objects.order_by("-seq")[0]
+    assert (event.action, event.actor_kind, event.is_decision) == ("repository.identity_repinned", "command", True)
+
+
+def test_counts_that_do_not_add_up_are_flagged(kestrel: Downstream) -> None:
+    assert answer(kestrel.end(test_results={"passed": 50, "failed": 0, "skipped": 0, "total": 2})) == APPLIED
+    assert jobs() == [("completed", "success", "success", ["counts_differ", "start_lost"])]
+
+
+def test_an_end_without_an_artifact_keeps_the_one_that_the_start_named(kestrel: Downstream) -> None:
+    kestrel.start(artifact_url="https://example.org/a.zip")
+    kestrel.end()
+    assert Job.objects.get().artifact_url == "https://example.org/a.zip"
+
+
+def test_a_body_kept_at_l1_can_conflict_later_on_record(kestrel: Downstream) -> None:
+    listed({KESTREL: 1})
+    kestrel.end("failure")
+    listed({KESTREL: 2})
+    kestrel.end("success")
+    assert refusal(kestrel.end("failure")) == (409, "completion_conflict", "workflow.conclusion")
+    assert answers() == ["ignored", "applied", "conflict"]
+
+
 def test_the_same_ids_under_a_new_name_are_the_same_repository(kestrel: Downstream) -> None:
     kestrel.start()
     kestrel.github.rename_repository(KESTREL, "kestrel-demo/renamed")
@@ -451,7 +505,9 @@ def test_past_the_limit_a_repository_is_told_how_long_to_wait(
     response = kestrel.start(job_name="5")
     assert refusal(response) == (429, "rate_limited", None)
     assert 1 <= int(response.headers["Retry-After"]) <= 60
-    assert list(Rejection.objects.values_list("code", "count", "repository_claim")) == [("rate_limited", 2, KESTREL)]
+    assert list(Rejection.objects.values_list("code", "count", "repository_claim", "repository__full_name")) == [
+        ("rate_limited", 2, KESTREL, KESTREL)
+    ]
 
 
 def test_65_jobs_of_one_run_that_start_together_pass(kestrel: Downstream) -> None:

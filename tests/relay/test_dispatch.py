@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
+from apps.core import github as core_github
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.relay import services
@@ -116,9 +117,42 @@ def test_the_sweep_takes_back_what_died_while_it_was_sent(dispatch: Dispatch) ->
 
 
 def test_an_attempt_that_ends_after_it_was_taken_back_does_not_overwrite(dispatch: Dispatch) -> None:
-    Dispatch.objects.update(state="pending")
-    services.finish_dispatch(dispatch_pk=dispatch.pk, state=DispatchState.SENT, error="", now=now())
+    Dispatch.objects.update(state="pending", attempts=1)
+    services.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.SENT, error="", now=now())
     assert row(dispatch)[0] == "pending"
+
+
+def test_an_old_attempt_does_not_finish_a_newer_one(dispatch: Dispatch) -> None:
+    Dispatch.objects.update(state="sending", attempts=2)
+    services.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.GIVEN_UP, error="", now=now())
+    assert row(dispatch)[0] == "sending"
+
+
+def test_a_dispatch_that_kills_its_worker_each_time_is_given_up_too(dispatch: Dispatch) -> None:
+    Dispatch.objects.update(state="sending", attempts=services.ATTEMPTS_MAX)
+    services.sweep(now=now() + datetime.timedelta(seconds=services.SENDING_LOST_SECONDS + 1))
+    assert row(dispatch) == ("given_up", 5, "the worker was lost while sending", False)
+
+
+def test_a_key_that_cannot_be_read_is_an_attempt_like_any_other(dispatch: Dispatch) -> None:
+    core_github.client.cache_clear()
+    with override_settings(GITHUB_APP_PRIVATE_KEY="no key"):
+        assert send(dispatch) is DispatchState.PENDING
+    core_github.client.cache_clear()
+    assert row(dispatch)[:2] == ("pending", 1)
+    assert row(dispatch)[2].startswith("GitHub could not be asked: ")
+
+
+def test_an_app_that_was_installed_anew_is_found(dispatch: Dispatch, github: GitHubStandIn, client: Client) -> None:
+    send(dispatch)
+    github.fail("/dispatches$", status=401)
+    send_webhook(client, PAYLOAD, delivery_id="d-2")
+    services.fan_out(delivery_pk=Delivery.objects.get(delivery_id="d-2").pk, now=now())
+    second = Dispatch.objects.get(delivery__delivery_id="d-2")
+    assert send(second) is DispatchState.GIVEN_UP
+    Dispatch.objects.filter(pk=second.pk).update(state="pending")
+    assert send(second) is DispatchState.SENT
+    assert [r.path for r in github.requests].count(f"/repos/{KESTREL}/installation") == 2
 
 
 def test_an_answer_to_a_dispatch_that_is_still_being_sent_is_accepted(

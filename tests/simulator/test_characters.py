@@ -1,5 +1,7 @@
 """The demo's platforms are openly fictional, and their allowlist is in upstream's format."""
 
+from collections import Counter
+
 import yaml
 
 from apps.simulator.characters import CHARACTERS, allowlist_text, by_repository
@@ -21,12 +23,11 @@ def test_ids_are_distinct_and_no_real_ones() -> None:
     assert min(owners) > FIRST_OWNER_ID
 
 
-def test_several_levels_and_rates() -> None:
-    levels = [c.level for c in CHARACTERS]
-    assert levels.count("L1") == 1
-    assert sum(level >= "L2" for level in levels) >= 2
-    assert len({c.pass_rate for c in CHARACTERS}) == len(CHARACTERS)
-    assert all(c.pass_rate > 0.9 for c in CHARACTERS)
+def test_every_level_and_every_behaviour_has_its_platform() -> None:
+    assert Counter(c.level for c in CHARACTERS) == {"L4": 1, "L3": 2, "L2": 5, "L1": 1}
+    assert len({c.name for c in CHARACTERS}) == len({c.full_name for c in CHARACTERS}) == len(CHARACTERS)
+    for behaviour in ("death_rate", "lie_rate", "silent_days", "green_rerun_rate", "sweep", "bad_days"):
+        assert sum(bool(getattr(c, behaviour)) for c in CHARACTERS) == 1, behaviour
 
 
 def test_found_by_repository_without_case() -> None:
@@ -39,7 +40,16 @@ def test_allowlist_text() -> None:
     assert "fictional" in text.splitlines()[0]
     assert yaml.safe_load(text) == {
         "L1": [{"pallas-demo/torch-pallas": "demo-pallas-lead"}],
-        "L2": [{"fen-demo/torch-fen": "demo-fen-oncall"}],
-        "L3": {"kestrel": {"kestrel-demo/torch-kestrel": "demo-kestrel-lead, demo-kestrel-oncall"}},
-        "L4": [],
+        "L2": [
+            {"fen-demo/torch-fen": "demo-fen-oncall"},
+            {"quarry-demo/torch-quarry": "demo-quarry-oncall"},
+            {"lumen-demo/torch-lumen": "demo-lumen-oncall"},
+            {"tarn-demo/torch-tarn": "demo-tarn-oncall"},
+            {"cascade-demo/torch-cascade": "demo-cascade-lead"},
+        ],
+        "L3": {
+            "kestrel": {"kestrel-demo/torch-kestrel": "demo-kestrel-lead, demo-kestrel-oncall"},
+            "wren": {"wren-demo/torch-wren": "demo-wren-oncall"},
+        },
+        "L4": [{"meridian-demo/torch-meridian": "demo-meridian-lead, demo-meridian-oncall"}],
     }

@@ -3,6 +3,7 @@
 import datetime
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +13,13 @@ import pytest
 from apps.simulator import loopback
 from apps.simulator.characters import CHARACTERS, by_repository
 from apps.simulator.dispatches import Dispatch
-from apps.simulator.downstream import Downstreams, Job, plan
-from apps.simulator.reporter import callback_body, wants
+from apps.simulator.downstream import Downstreams
+from apps.simulator.plan import plan
 from apps.simulator.standin import GitHubStandIn
 from apps.simulator.timetable import Timetable
 from tests.simulator.tiny_hub import AUDIENCE, TinyHub, eventually
 
-KESTREL, FEN, PALLAS = CHARACTERS
+KESTREL, PALLAS, QUARRY = CHARACTERS[0], CHARACTERS[2], CHARACTERS[5]
 AT = datetime.datetime(2026, 9, 1, 12, 0, 0, 250_000, tzinfo=datetime.UTC)
 CLIENT_PAYLOAD: dict[str, Any] = {
     "event_type": "pull_request",
@@ -33,148 +34,8 @@ def dispatch(repository: str, delivery_id: str = "d-1", **payload: Any) -> Dispa
     return Dispatch(1, repository, "pull_request", client_payload, AT.isoformat())
 
 
-# --- the body ---------------------------------------------------------------------------------------------------
-
-
-def test_the_bodies_are_the_documented_ones() -> None:
-    job = Job(
-        repository="o/r",
-        workflow="CI",
-        client_payload=CLIENT_PAYLOAD,
-        run_id="123",
-        run_attempt=2,
-        job_name="build-cuda",
-        check_run_id="456",
-        wait_seconds=0,
-        run_seconds=0,
-        conclusion="failure",
-        test_results={"passed": 42, "failed": 3, "skipped": 5, "total": 50},
-        artifact_url="https://artifacts.example/123",
-    )
-    same = {
-        "schema_version": "1",
-        "name": "CI",
-        "url": "https://github.com/o/r/actions/runs/123",
-        "run_id": "123",
-        "run_attempt": "2",
-        "job_name": "build-cuda",
-        "check_run_id": "456",
-    }
-    assert job.body("in_progress", AT) == {
-        **CLIENT_PAYLOAD,
-        "workflow": same
-        | {
-            "status": "in_progress",
-            "conclusion": None,
-            "started_at": "2026-09-01T12:00:00.250000Z",
-            "completed_at": None,
-        },
-    }
-    assert job.body("completed", AT) == {
-        **CLIENT_PAYLOAD,
-        "workflow": same
-        | {
-            "status": "completed",
-            "conclusion": "failure",
-            "started_at": None,
-            "completed_at": "2026-09-01T12:00:00.250000Z",
-            "test_results": {"passed": 42, "failed": 3, "skipped": 5, "total": 50},
-            "artifact_url": "https://artifacts.example/123",
-        },
-    }
-
-
-def test_a_body_leaves_out_what_the_job_has_not_got_and_leaves_the_dispatch_alone() -> None:
-    before = dict(CLIENT_PAYLOAD)
-    body = callback_body(
-        CLIENT_PAYLOAD,
-        status="completed",
-        conclusion="success",
-        name="CI",
-        url="https://github.com/o/r/actions/runs/1",
-        run_id="1",
-        run_attempt="1",
-        job_name="build",
-        check_run_id="2",
-        at=AT,
-    )
-    assert {"test_results", "artifact_url"} & set(body["workflow"]) == set()
-    assert before == CLIENT_PAYLOAD
-
-
-@pytest.mark.parametrize(
-    ("event", "payload", "answer"),
-    [
-        ("pull_request", {"action": "opened"}, True),
-        ("pull_request", {"action": "reopened"}, True),
-        ("pull_request", {"action": "synchronize"}, True),
-        ("pull_request", {"action": "closed"}, False),
-        ("push", {"ref": "refs/heads/main"}, True),
-        ("push", {"ref": "refs/tags/ciflow/trunk/1"}, False),
-        ("push", None, False),
-        ("nightly", {}, False),
-    ],
-)
-def test_what_a_downstream_runs_for(event: str, payload: dict | None, answer: bool) -> None:
-    assert wants(event, {"payload": payload}) is answer
-
-
-# --- fate -------------------------------------------------------------------------------------------------------
-
-
-def test_seed_and_delivery_decide_everything() -> None:
-    first = plan(FEN, CLIENT_PAYLOAD, seed=3)
-    assert plan(FEN, dict(CLIENT_PAYLOAD), seed=3) == first
-    assert plan(FEN, CLIENT_PAYLOAD, seed=4) != first
-    assert plan(FEN, CLIENT_PAYLOAD | {"delivery_id": "other"}, seed=3) != first
-    assert plan(KESTREL, CLIENT_PAYLOAD, seed=3)[0].run_id != first[0].run_id
-
-
-def test_pace_scales_time_and_changes_nothing_else() -> None:
-    for normal, quick in zip(
-        plan(FEN, CLIENT_PAYLOAD, seed=1), plan(FEN, CLIENT_PAYLOAD, seed=1, pace=0.1), strict=True
-    ):
-        assert quick.run_seconds == pytest.approx(normal.run_seconds / 10)
-        assert quick.wait_seconds == pytest.approx(normal.wait_seconds / 10)
-        assert (quick.conclusion, quick.test_results, quick.run_id) == (
-            normal.conclusion,
-            normal.test_results,
-            normal.run_id,
-        )
-
-
-@pytest.mark.parametrize("character", CHARACTERS, ids=lambda c: c.full_name)
-def test_rates_counts_and_reruns_over_many_dispatches(character: Any) -> None:
-    jobs = [
-        job for number in range(1_500) for job in plan(character, CLIENT_PAYLOAD | {"delivery_id": str(number)}, seed=1)
-    ]
-    firsts = [job for job in jobs if job.run_attempt == 1]
-    passed = sum(job.conclusion == "success" for job in firsts) / len(firsts)
-    assert passed == pytest.approx(character.pass_rate, abs=0.02)
-    assert {job.conclusion for job in firsts} == {"success", "failure", "timed_out", "cancelled"}
-    for job in jobs:
-        if job.test_results is None:
-            assert job.artifact_url is None
-            continue
-        counts = job.test_results
-        assert counts["passed"] + counts["failed"] + counts["skipped"] == counts["total"]
-        assert min(counts.values()) >= 0
-        assert (counts["failed"] > 0) == (job.conclusion == "failure")
-    again = [job for job in jobs if job.run_attempt == 2]
-    assert 0 < len(again) < len(firsts) - sum(job.conclusion == "success" for job in firsts)
-    first_of = {(job.run_id, job.job_name): job for job in firsts}
-    for job in again:
-        first = first_of[job.run_id, job.job_name]
-        assert first.conclusion != "success"
-        assert first.check_run_id != job.check_run_id
-        assert job.wait_seconds > first.wait_seconds + first.run_seconds
-
-
-def test_jobs_last_ten_to_sixty_seconds_at_normal_pace() -> None:
-    for character in CHARACTERS:
-        for shape in character.jobs:
-            assert 10 <= shape.seconds[0] < shape.seconds[1] <= 60
-
+# With seed 1 one of its jobs dies for this delivery, and another ends.
+DEADLY = "d-1"
 
 # --- reporting --------------------------------------------------------------------------------------------------
 
@@ -230,6 +91,41 @@ def test_passing_trouble_is_tried_again(downstreams: Downstreams, tiny_hub: Tiny
     eventually(lambda: len(tiny_hub.callbacks) == 2)
     assert [body["workflow"]["status"] for _, body in tiny_hub.callbacks] == ["in_progress", "completed"]
     assert tiny_hub.attempts == 4
+
+
+def test_a_hub_without_room_is_asked_again_when_it_said(downstreams: Downstreams, tiny_hub: TinyHub) -> None:
+    """And nobody else waits for it: a flood must not hold up the threads."""
+    flood = [dispatch(PALLAS.full_name, delivery_id=f"flood-{number}") for number in range(12)]
+    starts = sum(len(plan(PALLAS, each.client_payload, seed=1)) for each in flood)
+    tiny_hub.answers, tiny_hub.retry_after = [429] * starts, "60"
+    for each in flood:
+        downstreams.on_dispatch(each)
+    eventually(lambda: tiny_hub.attempts == starts)
+    downstreams.on_dispatch(dispatch(PALLAS.full_name))
+    eventually(lambda: len(tiny_hub.callbacks) == 2)
+    assert {body["delivery_id"] for _, body in tiny_hub.callbacks} == {"d-1"}
+    eventually(lambda: len(downstreams.pending()) == starts)
+    for row in downstreams.pending():
+        assert (row["status"], row["tries"]) == ("in_progress", 1)
+        assert 30 < row["due"] - time.time() < 70
+
+
+def test_a_hub_that_never_has_room_is_given_up(
+    downstreams: Downstreams, tiny_hub: TinyHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    tiny_hub.answers = [429] * 200
+    downstreams.on_dispatch(dispatch(PALLAS.full_name))
+    eventually(lambda: not downstreams.pending(), seconds=10)
+    assert caplog.text.count("never had room for") == 2
+
+
+def test_a_job_whose_machine_dies_reports_no_end(downstreams: Downstreams, tiny_hub: TinyHub) -> None:
+    downstreams.on_dispatch(dispatch(QUARRY.full_name, delivery_id=DEADLY))
+    eventually(lambda: tiny_hub.callbacks and not downstreams.pending())
+    jobs = plan(QUARRY, dispatch(QUARRY.full_name, delivery_id=DEADLY).client_payload, seed=1)
+    told = Counter(body["workflow"]["status"] for _, body in tiny_hub.callbacks)
+    assert told == {"in_progress": len(jobs), "completed": sum(job.reports_end for job in jobs)}
+    assert told["in_progress"] > told["completed"] > 0
 
 
 def test_a_refusal_is_final_and_logged_in_one_line(

@@ -1,11 +1,14 @@
 """The whole show against a tiny hub: events in, dispatches out, callbacks back, a clean end, and a second evening."""
 
+import datetime
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.management.base import CommandError
@@ -51,9 +54,13 @@ def test_events_become_callbacks_and_the_show_ends_by_itself(stage: tuple[Stage,
     assert len(hub.webhooks) == 4
     seen = {body["delivery_id"] for _, body in hub.callbacks}
     assert seen == {delivery for _, delivery, body in hub.webhooks if body.get("action") != "closed"}
-    assert {claims["repository"] for claims, _ in hub.callbacks} == {c.full_name for c in CHARACTERS}
-    ends = [b["workflow"]["status"] for _, b in hub.callbacks]
-    assert ends.count("completed") == ends.count("in_progress") > 0
+    assert {claims["repository"] for claims, _ in hub.callbacks} == {
+        c.full_name for c in CHARACTERS if c.silent_days is None
+    }
+    told = {(body["workflow"]["check_run_id"], body["workflow"]["status"]) for _, body in hub.callbacks}
+    started, ended = ({run for run, word in told if word == status} for status in ("in_progress", "completed"))
+    assert ended <= started
+    assert len(ended) > 0.8 * len(started) > 0, "only a few machines die"
     notes = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())
     assert notes["pending"] == []
     assert notes["upstream"]["count"] == 4
@@ -63,7 +70,7 @@ def test_it_waits_for_the_hub_stops_at_once_and_goes_on_later(stage: tuple[Stage
     plan, hub = stage
     hub.ready = False
     stop = threading.Event()
-    show = threading.Thread(target=Show(plan, stop=stop, seed=1, every=30).run)
+    show = threading.Thread(target=Show(plan, stop=stop, seed=1, every=30, burst_pace=0.03).run)
     show.start()
     time.sleep(0.7)
     assert hub.webhooks == []
@@ -82,6 +89,8 @@ def test_it_waits_for_the_hub_stops_at_once_and_goes_on_later(stage: tuple[Stage
     [new] = {delivery for _, delivery, _ in hub.webhooks} - sent
     reported = {(b["delivery_id"], b["workflow"]["job_name"], b["workflow"]["status"]) for _, b in hub.callbacks}
     for row in pending:
+        if not row["job"]["reports_end"]:
+            continue
         assert (row["job"]["client_payload"]["delivery_id"], row["job"]["job_name"], "completed") in reported
     assert any(delivery == new for delivery, _, _ in reported)
 
@@ -98,6 +107,75 @@ def test_what_was_owed_survives_an_end_before_the_hub_was_ready(stage: tuple[Sta
     threading.Timer(0.2, stop.set).start()
     Show(plan, stop=stop, seed=1, every=30).run()
     assert Notebook(plan.data_dir / NOTEBOOK_FILE).read() == owed | {"version": 1}
+
+
+def test_a_history_is_told_beside_the_present_once(
+    stage: tuple[Stage, TinyHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    plan, hub = stage
+    caplog.set_level(logging.INFO, "apps.simulator")
+    quick: dict[str, Any] = {"seed": 1, "every": 0.1, "history_after": 0, "burst_pace": 0.01, "quiet": 0.5}
+    Show(plan, stop=threading.Event(), events=2, history=1, **quick).run()
+    assert {bool(clock) for clock in hub.clocks} == {True, False}
+    assert caplog.text.count("History: complete") == 1
+    history = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())["history"]
+    assert (history["days"], history["next_day"]) == (1, 2)
+    assert history["owed"], "slow jobs run on, and are left to a show that lasts"
+    told, webhooks = sum(map(bool, hub.clocks)), len(hub.webhooks)
+    assert len({delivery for _, delivery, _ in hub.webhooks}) == webhooks > 2
+    # The live events are about pull requests that the history has opened, too.
+    Show(plan, stop=threading.Event(), events=2, history=1, **quick).run()
+    assert (sum(map(bool, hub.clocks)), len(hub.webhooks)) == (told, webhooks + 2)
+    assert caplog.text.count("History: complete") == 1
+
+
+def test_an_interrupted_history_goes_on(stage: tuple[Stage, TinyHub]) -> None:
+    plan, hub = stage
+    stop = threading.Event()
+    show = threading.Thread(
+        target=Show(plan, stop=stop, seed=1, every=30, history=60, history_after=0, burst_pace=0.01).run
+    )
+    show.start()
+    eventually(lambda: sum(map(bool, hub.clocks)) > 100, seconds=30)
+    stop.set()
+    show.join(5)
+    assert not show.is_alive()
+    notes = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())
+    assert 0 < notes["history"]["next_day"] < 60
+    days = notes["history"]["days"] = notes["history"]["next_day"] + 1  # a short rest will do
+    until = datetime.datetime.fromisoformat(notes["history"]["until"]) - datetime.timedelta(days=60 - days)
+    notes["history"]["until"] = until.isoformat()
+    Notebook(plan.data_dir / NOTEBOOK_FILE).write(notes)
+    Show(plan, stop=threading.Event(), seed=1, every=0.1, events=1, burst_pace=0.01, quiet=0.5).run()
+    after = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())["history"]
+    assert after["next_day"] == days + 1
+    told = [
+        (body["workflow"]["check_run_id"], body["workflow"]["status"])
+        for (_, body), clock in zip(hub.callbacks, hub.clocks, strict=True)
+        if clock
+    ]
+    assert len(told) == len(set(told))
+
+
+def test_a_hub_that_takes_no_history_is_shown_the_present(
+    stage: tuple[Stage, TinyHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    plan, hub = stage
+    hub.takes_clock = False
+    Show(
+        plan,
+        stop=threading.Event(),
+        seed=1,
+        every=0.1,
+        events=2,
+        history=3,
+        history_after=0,
+        burst_pace=0.01,
+        quiet=0.5,
+    ).run()
+    assert "The hub takes no history: 400" in caplog.text
+    assert hub.callbacks
+    assert not any(hub.clocks)
 
 
 def test_a_taken_port_is_said_and_leaves_the_other_ones_notes(stage: tuple[Stage, TinyHub]) -> None:
@@ -126,21 +204,22 @@ def test_the_notebook_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("demo", "api_url", "every", "events", "message"),
+    ("demo", "api_url", "options", "message"),
     [
-        (False, "http://127.0.0.1:1", 20.0, None, "ACCELHUB_DEMO"),
-        (True, "https://api.github.com", 20.0, None, "not a port on 127.0.0.1"),
-        (True, "http://127.0.0.1", 20.0, None, "not a port on 127.0.0.1"),
-        (True, "http://127.0.0.1:1", 0.0, None, "above zero"),
-        (True, "http://127.0.0.1:1", 20.0, 0, "above zero"),
+        (False, "http://127.0.0.1:1", {}, "ACCELHUB_DEMO"),
+        (True, "https://api.github.com", {}, "not a port on 127.0.0.1"),
+        (True, "http://127.0.0.1", {}, "not a port on 127.0.0.1"),
+        (True, "http://127.0.0.1:1", {"every": 0.0}, "above zero"),
+        (True, "http://127.0.0.1:1", {"events": 0}, "above zero"),
+        (True, "http://127.0.0.1:1", {"history": -1}, "below zero"),
     ],
 )
 def test_the_command_refuses(
-    monkeypatch: pytest.MonkeyPatch, demo: bool, api_url: str, every: float, events: int | None, message: str
+    monkeypatch: pytest.MonkeyPatch, demo: bool, api_url: str, options: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr(simulate, "settings", SimpleNamespace(DEMO=demo, GITHUB_API_URL=api_url))
     with pytest.raises(CommandError, match=message):
-        simulate.Command().handle(seed=1, every=every, events=events)
+        simulate.Command().handle(**({"seed": 1, "every": 20.0, "events": None, "history": 0} | options))
 
 
 def test_the_command_takes_its_stage_from_settings(
@@ -159,11 +238,11 @@ def test_the_command_takes_its_stage_from_settings(
         DATA_DIR=plan.data_dir,
     )
     monkeypatch.setattr(simulate, "settings", settings)
-    played: list[Stage] = []
+    played: list[tuple[Any, ...]] = []
 
     class Noted(Show):
-        def __init__(self, stage: Stage, *, stop: threading.Event, seed: int, every: float, events: int | None) -> None:
-            played.append(stage)
+        def __init__(self, stage: Stage, **options: Any) -> None:
+            played.append((stage, options["seed"], options["every"], options["events"], options["history"]))
 
         def run(self) -> None:
             raise PortTaken("Port 1 cannot be used")
@@ -171,5 +250,5 @@ def test_the_command_takes_its_stage_from_settings(
     monkeypatch.setattr(simulate, "Show", Noted)
     monkeypatch.setattr("signal.signal", lambda *args: None)
     with pytest.raises(CommandError, match="running already"):
-        simulate.Command().handle(seed=1, every=1.0, events=None)
-    assert played == [plan]
+        simulate.Command().handle(seed=1, every=1.0, events=None, history=7)
+    assert played == [(plan, 1, 1.0, None, 7)]

@@ -37,6 +37,9 @@ class TinyHub:
         self.webhooks: list[tuple[str, str, dict[str, Any]]] = []
         self.callbacks: list[tuple[dict[str, Any], dict[str, Any]]] = []  # claims, body
         self.answers: list[int] = []  # statuses to give to the next callbacks instead of 200
+        self.retry_after = ""  # goes with these
+        self.clocks: list[str] = []  # X-AccelHub-Clock of each callback, '' without
+        self.takes_clock = True
         self.attempts = 0
         self._lock = threading.Lock()
         self._client = GitHubClient(api_url=github_url, app_id=APP_ID, private_key=app_key)
@@ -64,7 +67,11 @@ class TinyHub:
         expected = "sha256=" + hmac.new(SECRET.encode(), request.body, hashlib.sha256).hexdigest()
         if request.headers["x-hub-signature-256"] != expected:
             return Answer(401, {})
+        if "x-accelhub-clock" in request.headers and not self.takes_clock:
+            return Answer(400, {"code": "malformed"})
         event, delivery_id = request.headers["x-github-event"], request.headers["x-github-delivery"]
+        if delivery_id in {known for _, known, _ in self.webhooks}:
+            return Answer(200, {"ok": True, "status": "duplicate"})
         self.webhooks.append((event, delivery_id, request.json()))
         client_payload = {
             "event_type": event,
@@ -82,7 +89,8 @@ class TinyHub:
         with self._lock:
             self.attempts += 1
             if self.answers:
-                return Answer(self.answers.pop(0), {"code": "made_up", "detail": "two\nlines"})
+                wait = {"Retry-After": self.retry_after} if self.retry_after else {}
+                return Answer(self.answers.pop(0), {"code": "made_up", "detail": "two\nlines"}, headers=wait)
         token = request.bearer()
         claims = jwt.decode(
             token,
@@ -93,4 +101,5 @@ class TinyHub:
         )
         with self._lock:
             self.callbacks.append((claims, json.loads(request.body)))
+            self.clocks.append(request.headers.get("x-accelhub-clock", ""))
         return Answer(200, {"ok": True, "status": "applied"})

@@ -1,5 +1,6 @@
 """`manage.py seed_demo`: what a demo hub starts with. Run by `manage.py up`; adds what is missing, changes nothing."""
 
+import datetime
 import hashlib
 
 from django.conf import settings
@@ -23,6 +24,9 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("seed_demo is for the demo: set ACCELHUB_DEMO=1.")
         moment, actor = now(), command_actor("seed_demo")
+        if not Repository.objects.exists() and settings.DEMO_HISTORY_DAYS > 0:
+            # Listed before the history begins, as its dispatches presume.
+            moment -= datetime.timedelta(days=settings.DEMO_HISTORY_DAYS + 1)
         with transaction.atomic():
             ensure_demo_accounts(now=moment)
             # Once: later levels are what people decided in the demo, and a restart keeps them.

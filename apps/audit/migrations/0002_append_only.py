@@ -26,13 +26,19 @@ BEGIN
     IF NEW.hash <> encode(sha256(convert_to(NEW.previous_hash || E'\n' || NEW.body, 'UTF8')), 'hex') THEN
         RAISE EXCEPTION 'audit event % has a wrong hash', NEW.seq USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    UPDATE audit_head SET seq = NEW.seq, hash = NEW.hash WHERE id = 1;
     RETURN NEW;
+END $$;
+
+CREATE FUNCTION audit_move_head() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE audit_head SET seq = NEW.seq, hash = NEW.hash WHERE id = 1;
+    RETURN NULL;
 END $$;
 
 CREATE FUNCTION audit_head_moves_with_events() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF pg_trigger_depth() < 2 THEN
+    IF NEW.id <> OLD.id OR NEW.seq <> OLD.seq + 1
+        OR NOT EXISTS (SELECT 1 FROM audit_event WHERE seq = NEW.seq AND hash = NEW.hash) THEN
         RAISE EXCEPTION 'the head of the audit log moves only with an event'
             USING ERRCODE = 'integrity_constraint_violation';
     END IF;
@@ -40,6 +46,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER audit_event_append BEFORE INSERT ON audit_event FOR EACH ROW EXECUTE FUNCTION audit_append();
+CREATE TRIGGER audit_event_moves_head AFTER INSERT ON audit_event FOR EACH ROW EXECUTE FUNCTION audit_move_head();
 CREATE TRIGGER audit_event_refuse BEFORE UPDATE OR DELETE ON audit_event FOR EACH ROW EXECUTE FUNCTION audit_refuse();
 CREATE TRIGGER audit_event_refuse_truncate BEFORE TRUNCATE ON audit_event EXECUTE FUNCTION audit_refuse();
 CREATE TRIGGER audit_head_moves BEFORE UPDATE ON audit_head
@@ -48,6 +55,7 @@ CREATE TRIGGER audit_head_refuse BEFORE INSERT OR DELETE ON audit_head FOR EACH 
 CREATE TRIGGER audit_head_refuse_truncate BEFORE TRUNCATE ON audit_head EXECUTE FUNCTION audit_refuse();
 
 ALTER TABLE audit_event ENABLE ALWAYS TRIGGER audit_event_append;
+ALTER TABLE audit_event ENABLE ALWAYS TRIGGER audit_event_moves_head;
 ALTER TABLE audit_event ENABLE ALWAYS TRIGGER audit_event_refuse;
 ALTER TABLE audit_event ENABLE ALWAYS TRIGGER audit_event_refuse_truncate;
 ALTER TABLE audit_head ENABLE ALWAYS TRIGGER audit_head_moves;

@@ -4,6 +4,7 @@ A builtin of the template engine: no `{% load %}`. Markup patterns stand in temp
 """
 
 import datetime
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from django import template
 from django.urls import reverse
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from apps.core.rendering import etag_of
 
 register = template.Library()
 
@@ -42,6 +45,11 @@ STATUS: dict[str, tuple[str, str]] = {
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),
     "ignored": ("quiet", "⊘"),
+    # proposals
+    "waiting": ("info", "◔"),
+    "returned": ("warn", "▲"),
+    "accepted": ("good", "●"),
+    "withdrawn": ("quiet", "⊘"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),
@@ -143,9 +151,11 @@ def _exact(value: datetime.datetime) -> str:
     return value.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _time(value: datetime.datetime, text: str) -> SafeString:
+def _time(value: datetime.datetime, text: str, age: float | None = None) -> SafeString:
+    """The text with its exact time; `age` in seconds lets static/js/hub.js go on counting."""
     machine = value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return format_html('<time datetime="{}" title="{}">{}</time>', machine, _exact(value), text)
+    counted = "" if age is None else format_html(' data-age="{}"', int(age))
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', machine, _exact(value), counted, text)
 
 
 def _coarse(seconds: float) -> str:
@@ -167,7 +177,9 @@ def ago(value: datetime.datetime | None, now: datetime.datetime | None = None) -
     if not isinstance(now, datetime.datetime):
         return _time(value, _exact(value))
     seconds = (now - value).total_seconds()
-    return _time(value, f"{_coarse(seconds)} ago" if seconds >= 0 else f"in {_coarse(-seconds)}")
+    if seconds < 0:
+        return _time(value, f"in {_coarse(-seconds)}")
+    return _time(value, f"{_coarse(seconds)} ago", seconds)
 
 
 @register.simple_tag
@@ -178,7 +190,7 @@ def data_age(as_of: datetime.datetime | None, now: datetime.datetime | None = No
     if not isinstance(now, datetime.datetime):
         return format_html('<span class="age">Data as of {}</span>', _time(as_of, _exact(as_of)))
     seconds = max((now - as_of).total_seconds(), 0)
-    return format_html('<span class="age">Data {} old</span>', _time(as_of, _coarse(seconds)))
+    return format_html('<span class="age">Data {} old</span>', _time(as_of, _coarse(seconds), seconds))
 
 
 @register.filter
@@ -279,9 +291,12 @@ def hash_tag(value: object, length: int = 7, href: str = "") -> SafeString:
 def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
     """The header's links. `nav` in the context names the current one; otherwise the address does.
 
+    `console_url` in the context adds the link to the console: set it only for those who have something there.
     `rejections_url` in the context adds the link to rejected callbacks: set it only for those who may see them.
     """
     items = [(key, reverse(name), text) for key, name, text in NAV]
+    if console := context.get("console_url"):
+        items.append(("console", str(console), "Console"))
     if rejections := context.get("rejections_url"):
         items.append(("rejections", str(rejections), "Rejected callbacks"))
     path = getattr(context.get("request"), "path", "")
@@ -300,3 +315,21 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
             for key, href, text in items
         ]
     }
+
+
+# --- parts that ask again ---------------------------------------------------------------------------------------
+
+
+@register.simple_tag(takes_context=True)
+def live(context: Mapping[str, Any], part: str) -> SafeString:
+    """`<div {% live "jobs" %}>` as the outermost element of `{% partialdef jobs inline %}`, on a page whose view is
+    `@live`: the part asks again while its tab is seen, and is swapped only when something changed."""
+    request = context["request"]
+    headers = json.dumps({"If-None-Match": etag_of(request, part)})
+    return format_html(
+        'id="{}" hx-get="{}" hx-trigger="every 20s, visibilitychange from:document" hx-target="this"'
+        ' hx-swap="outerHTML" hx-headers="{}"',
+        part,
+        request.get_full_path(),
+        headers,
+    )

@@ -1,4 +1,6 @@
-"""`manage.py platform create|add-member`: what no allowlist brings."""
+"""`manage.py platform …`: what no allowlist brings, and what only an operator may mend."""
+
+from collections.abc import Callable
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -6,38 +8,76 @@ from apps.accounts.models import User
 from apps.audit.services import command_actor
 from apps.core.clock import now
 from apps.core.errors import Problem
-from apps.platforms.models import Platform
-from apps.platforms.services import add_member, create_platform
+from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.platforms.models import Platform, Repository
+from apps.platforms.services import add_member, attach_repository, create_platform, pin_identity
 
 
 class Command(BaseCommand):
-    help = "Make a platform that no allowlist brings (an in-tree one), or let a user speak for a platform."
+    help = "Make a platform, let a user speak for one, put a repository under one, or pin a repository anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        create = verbs.add_parser("create", help="make a platform")
+        create = verbs.add_parser("create", help="make a platform that no allowlist brings")
         create.add_argument("slug")
         create.add_argument("name")
         create.add_argument("--kind", choices=[kind.value for kind in Platform.Kind], default=Platform.Kind.IN_TREE)
         member = verbs.add_parser("add-member", help="let a user see what is the platform's own")
         member.add_argument("slug")
         member.add_argument("username")
+        attach = verbs.add_parser("attach", help="put a repository under a platform; an emptied platform goes")
+        attach.add_argument("slug")
+        attach.add_argument("repository", help="owner/name")
+        repin = verbs.add_parser("repin", help="replace a repository's numeric ids by what GitHub says now")
+        repin.add_argument("repository", help="owner/name")
 
     def handle(self, *args: object, **options: str) -> None:
-        actor = command_actor(f"platform {options['verb']}")
+        verbs: dict[str, Callable[[dict[str, str]], str]] = {
+            "create": self._create,
+            "add-member": self._add_member,
+            "attach": self._attach,
+            "repin": self._repin,
+        }
         try:
-            if options["verb"] == "create":
-                kind = Platform.Kind(options["kind"])
-                create_platform(slug=options["slug"], name=options["name"], kind=kind, actor=actor, now=now())
-                self.stdout.write(f"/platforms/{options['slug']}/ is there")
-                return
-            platform = Platform.objects.get(slug=options["slug"])
-            user = User.objects.get(username=options["username"])
+            self.stdout.write(verbs[options["verb"]](options))
         except Problem as problem:
             raise CommandError(problem.detail) from None
         except Platform.DoesNotExist:
             raise CommandError(f"There is no platform {options['slug']!r}.") from None
+        except Repository.DoesNotExist:
+            raise CommandError(f"There is no repository {options['repository']!r}.") from None
         except User.DoesNotExist:
             raise CommandError(f"There is no user {options['username']!r}.") from None
-        is_new = add_member(platform=platform, user=user, actor=actor, now=now())
-        self.stdout.write(f"{user} {'now speaks' if is_new else 'already spoke'} for {platform}")
+        except (GitHubRefused, GitHubUnavailable) as error:
+            raise CommandError(f"Nothing changed: {error}.") from None
+
+    def _create(self, options: dict[str, str]) -> str:
+        kind, actor = Platform.Kind(options["kind"]), command_actor("platform create")
+        create_platform(slug=options["slug"], name=options["name"], kind=kind, actor=actor, now=now())
+        return f"/platforms/{options['slug']}/ is there"
+
+    def _add_member(self, options: dict[str, str]) -> str:
+        platform = Platform.objects.get(slug=options["slug"])
+        user = User.objects.get(username=options["username"])
+        is_new = add_member(platform=platform, user=user, actor=command_actor("platform add-member"), now=now())
+        return f"{user} {'now speaks' if is_new else 'already spoke'} for {platform}"
+
+    def _attach(self, options: dict[str, str]) -> str:
+        platform = Platform.objects.get(slug=options["slug"])
+        repository = Repository.objects.get(full_name__iexact=options["repository"])
+        actor = command_actor("platform attach")
+        is_new = attach_repository(repository=repository, platform=platform, actor=actor, now=now())
+        return f"{repository} {'now stands' if is_new else 'already stood'} under {platform}"
+
+    def _repin(self, options: dict[str, str]) -> str:
+        repository = Repository.objects.get(full_name__iexact=options["repository"])
+        identity = client().repository_identity(repository.full_name)
+        pin_identity(
+            repository_id=repository.pk,
+            identity=identity,
+            source=Repository.PinSource.GITHUB_API,
+            actor=command_actor("platform repin"),
+            now=now(),
+            replace=True,
+        )
+        return f"{repository} is GitHub id {identity.github_id} of owner {identity.github_owner_id}"

@@ -30,7 +30,16 @@ class Command(BaseCommand):
             "--events", type=int, metavar="N", help="send N events, let their jobs finish, and end (default: go on)"
         )
 
-    def handle(self, *args: Any, seed: int, every: float, events: int | None, **options: Any) -> None:
+        parser.add_argument(
+            "--history",
+            type=int,
+            default=settings.DEMO_HISTORY_DAYS,
+            metavar="DAYS",
+            help="at a data folder's first start, fill in so many days before now; 0: none "
+            "(default ACCELHUB_DEMO_HISTORY_DAYS: %(default)s)",
+        )
+
+    def handle(self, *args: Any, seed: int, every: float, events: int | None, history: int, **options: Any) -> None:
         if not settings.DEMO:
             raise CommandError("simulate plays a pretended GitHub: it runs only with ACCELHUB_DEMO=1.")
         github = urlsplit(settings.GITHUB_API_URL)
@@ -41,6 +50,8 @@ class Command(BaseCommand):
             )
         if every <= 0 or (events is not None and events < 1):
             raise CommandError("--every and --events must be above zero.")
+        if history < 0:
+            raise CommandError("--history cannot be below zero.")
         stop = threading.Event()
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -56,6 +67,6 @@ class Command(BaseCommand):
             data_dir=settings.DATA_DIR,
         )
         try:
-            Show(stage, stop=stop, seed=seed, every=every, events=events).run()
+            Show(stage, stop=stop, seed=seed, every=every, events=events, history=history).run()
         except PortTaken as error:
             raise CommandError(f"{error}. Is a simulator running already?") from error

@@ -1,0 +1,17 @@
+"""What the header shows to whom."""
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from apps.core.permissions import Permission
+from apps.governance.selectors import proposals_of
+
+
+def navigation(request: HttpRequest) -> dict[str, object]:
+    """`console_url` for those who have something there: who decides, and who proposed."""
+    user = getattr(request, "user", None)
+    if user is None or user.is_anonymous:
+        return {}
+    if user.may(Permission.PROPOSAL_DECIDE) or proposals_of(user).exists():
+        return {"console_url": reverse("console:console")}
+    return {}

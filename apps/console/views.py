@@ -1,0 +1,33 @@
+"""The signed-in home: everything that waits for a decision, and one's own proposals. No models, no rules."""
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from apps.core.access import requires
+from apps.core.clock import now
+from apps.core.permissions import Open, Permission
+from apps.governance import selectors
+
+PAGE = 50
+MINE_SHOWN = 50
+
+
+@requires(Open.SIGNED_IN)
+def console(request: HttpRequest) -> HttpResponse:
+    """`/console/`: for who decides, the queue, oldest first (`?page=`); for everyone their own proposals."""
+    user: Any = request.user
+    is_decider = user.may(Permission.PROPOSAL_DECIDE)
+    context: dict[str, Any] = {
+        "is_decider": is_decider,
+        "mine": list(selectors.proposals_of(user)[:MINE_SHOWN]),
+        "mine_shown": MINE_SHOWN,
+        "nav": "console",
+        "now": now(),
+    }
+    if is_decider:
+        context["page"] = Paginator(selectors.waiting_for_decision(), PAGE).get_page(request.GET.get("page"))
+        context["returned"] = list(selectors.waiting_for_vendor()[:PAGE])
+    return render(request, "console/queue.html", context)

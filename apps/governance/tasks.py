@@ -1,0 +1,24 @@
+"""Background tasks of governance: each fetches by key, calls one service, and may run twice without harm."""
+
+from celery import shared_task
+
+from apps.core.clock import now
+from apps.governance import notices
+
+
+def enqueue_notices(keys: list[str]) -> None:
+    """Wake-up handler of `notice_pending`."""
+    for key in keys:
+        send_notice.delay(int(key))
+
+
+@shared_task
+def send_notice(notice_pk: int) -> str | None:
+    """Send one e-mail."""
+    return notices.send_notice(notice_pk=notice_pk, now=now())
+
+
+@shared_task
+def sweep_notices() -> int:
+    """Wake e-mails whose task was lost, or whose next attempt is due."""
+    return notices.sweep(now=now())

@@ -1,0 +1,44 @@
+"""Platforms in the tables. Levels, listings and members change on their own pages, where the log hears of it."""
+
+from django.contrib import admin
+
+from apps.core.admin import ReadOnly, site
+from apps.platforms.models import Invitation, LevelInterval, Membership, Platform, Repository
+
+
+@admin.register(Platform, site=site)
+class PlatformAdmin(ReadOnly):
+    list_display = ("name", "slug", "kind", "created_at")
+    list_filter = ("kind",)
+    search_fields = ("name", "slug")
+
+
+@admin.register(Repository, site=site)
+class RepositoryAdmin(ReadOnly):
+    list_display = ("full_name", "platform", "level_code", "github_id", "pin_source", "pinned_at")
+    list_filter = ("level", "pin_source")
+    list_select_related = ("platform",)
+    search_fields = ("full_name", "platform__name")
+
+
+@admin.register(LevelInterval, site=site)
+class LevelIntervalAdmin(ReadOnly):
+    list_display = ("repository", "level_code", "started_at", "ended_at", "event_seq")
+    list_filter = ("level",)
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name",)
+
+
+@admin.register(Membership, site=site)
+class MembershipAdmin(ReadOnly):
+    list_display = ("platform", "user", "joined_at")
+    list_select_related = ("platform", "user")
+    search_fields = ("platform__name", "user__username")
+
+
+@admin.register(Invitation, site=site)
+class InvitationAdmin(ReadOnly):
+    list_display = ("platform", "note", "invited_by", "expires_at", "accepted_at", "withdrawn_at")
+    list_select_related = ("platform", "invited_by")
+    search_fields = ("platform__name", "note")
+    exclude = ("digest",)

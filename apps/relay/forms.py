@@ -1,0 +1,30 @@
+"""Forms of the protocol's rows."""
+
+from django import forms
+
+from apps.core.filters import FilterForm, search_field, sort_field
+from apps.relay.selectors import RejectionFilters
+
+# What a callback can be refused for, as far as refusals are counted.
+REASONS = (
+    "token_missing",
+    "token_invalid",
+    "token_expired",
+    "identity_unknown",
+    "identity_replaced",
+    "claims_contradict",
+    "never_dispatched",
+    "completion_conflict",
+    "rate_limited",
+)
+
+
+class RejectionForm(FilterForm):
+    """Which refused callbacks the list shows."""
+
+    code = forms.ChoiceField(label="Reason", required=False, choices=[("", "Any"), *((code, code) for code in REASONS)])
+    repository = search_field("Repository")
+    sort = sort_field("last_seen", "count")
+
+    def filters(self) -> RejectionFilters:
+        return RejectionFilters(**self.given())

@@ -1,0 +1,55 @@
+"""Rollups of jobs: what a page reads instead of a million rows. They can be rebuilt from the jobs at any time."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from apps.platforms.models import Repository
+from apps.results.metrics import BUCKETS, COUNTS, SCOPES, Counted
+
+
+class DayFigures(models.Model):
+    """One repository's jobs of one scope that were first seen on one UTC day, counted as metrics.Counted says."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="day_figures")
+    scope = models.CharField(max_length=20)
+    day = models.DateField()
+    success = models.IntegerField(default=0)
+    failure = models.IntegerField(default=0)
+    timed_out = models.IntegerField(default=0)
+    cancelled = models.IntegerField(default=0)
+    contradicted = models.IntegerField(default=0)
+    neutral = models.IntegerField(default=0)
+    in_progress = models.IntegerField(default=0)
+    superseded = models.IntegerField(default=0)
+    first_ended = models.IntegerField(default=0)
+    first_success = models.IntegerField(default=0)
+    timed = models.IntegerField(default=0)
+    overrun = models.IntegerField(default=0)
+    queued = models.IntegerField(default=0)
+    queue_seconds = models.BigIntegerField(default=0)
+    runs = ArrayField(models.IntegerField(), default=list)
+    last_callback_at = models.DateTimeField()
+    counted_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "day figures"
+        constraints = [
+            models.UniqueConstraint(fields=["repository", "scope", "day"], name="results_day_figures_once"),
+            models.CheckConstraint(condition=Q(scope__in=list(SCOPES)), name="results_day_figures_scope"),
+        ]
+        indexes = [
+            models.Index(fields=["scope", "day"], name="results_day_figures_day"),
+            models.Index(fields=["-counted_at"], name="results_day_figures_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository} {self.scope} {self.day}"
+
+    @property
+    def counted(self) -> Counted:
+        return Counted(
+            buckets={bucket: getattr(self, bucket) for bucket in BUCKETS},
+            **{name: getattr(self, name) for name in COUNTS},
+            runs=tuple(self.runs),
+        )

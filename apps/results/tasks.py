@@ -1,0 +1,28 @@
+"""Background tasks of results."""
+
+from celery import shared_task
+
+from apps.core.clock import now
+from apps.results import services
+
+_AT_ONCE = 50
+# A callback that found its wake-up waiting, as it was being handed on, commits within this time.
+_SETTLE_SECONDS = 2
+
+
+def enqueue_counts(keys: list[str]) -> None:
+    """Wake-up handler of `job_changed`."""
+    for first in range(0, len(keys), _AT_ONCE):
+        count_days.apply_async((keys[first : first + _AT_ONCE],), countdown=_SETTLE_SECONDS)
+
+
+@shared_task
+def recount_recent() -> int:
+    """Count today and yesterday anew, everywhere: heals what any lost message has left behind."""
+    return services.recount(days=2, now=now())
+
+
+@shared_task
+def count_days(keys: list[str]) -> int:
+    """Count the days on which jobs have changed."""
+    return services.count_days(keys, now=now())

@@ -1,0 +1,339 @@
+"""Weeks of history for a demo's hub, through its front door: signed webhooks and callbacks with tokens, each under the
+time that it pretends (X-AccelHub-Clock).
+
+It goes day by day. A day's webhooks are posted; the hub dispatches them, and the stand-in hands the dispatches on to
+`take()`, which plans the jobs; then what these jobs report up to midnight is posted, several at a time, the callbacks
+of one job in their order. The next day's webhooks are on their way meanwhile. What is not due yet at the end is left to
+whoever goes on in the present.
+"""
+
+import datetime
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import requests
+
+from apps.simulator.chance import chance
+from apps.simulator.characters import CHARACTERS, Character
+from apps.simulator.dispatches import Dispatch
+from apps.simulator.downstream import Callback
+from apps.simulator.loopback import CLOCK_HEADER, Interrupted, Unreachable, one_line, send_with_retries, session
+from apps.simulator.plan import plan
+from apps.simulator.reporter import wants
+from apps.simulator.standin import GitHubStandIn
+from apps.simulator.upstream import Event, Upstream
+
+log = logging.getLogger(__name__)
+
+# In the live demo a second of CI stands for a minute; here it is one.
+PACE = 60.0
+WORKDAY_EVENTS = (6, 9)
+WEEKEND_EVENTS = (1, 3)
+# The hub takes a pretended time only where it is past for certain.
+MARGIN = datetime.timedelta(minutes=2)
+# How long (seconds) to wait for a day's first dispatch, and for another after the last that came.
+FIRST_DISPATCH_SECONDS = 30.0
+QUIET_SECONDS = 10.0
+LOG_EVERY_DAYS = 5
+DAY_SECONDS = 86_400
+
+
+class Refused(Exception):
+    """The hub does not take events of the past."""
+
+
+class Day(NamedTuple):
+    """What happens on one day: until when (epoch seconds) its callbacks go out, and its events by their times."""
+
+    end: float
+    events: tuple[tuple[datetime.datetime, Event], ...]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a history came to. `left`: callbacks that are due after its end."""
+
+    events: int
+    dispatches: int
+    callbacks: int
+    seconds: float
+    left: tuple[Callback, ...]
+
+
+def days_of(upstream: Upstream, *, seed: int, days: int, until: datetime.datetime) -> list[Day]:
+    """The events of `days` whole UTC days and of the one that `until` ends; thin at weekends, mostly in office hours.
+
+    `upstream` makes them, and stands where they end afterwards.
+    """
+    midnight = until.replace(hour=0, minute=0, second=0, microsecond=0)
+    return [_day(upstream, seed, midnight - datetime.timedelta(days=ago), until) for ago in range(days, -1, -1)]
+
+
+def _day(upstream: Upstream, seed: int, begin: datetime.datetime, until: datetime.datetime) -> Day:
+    rng = chance(seed, "day", begin.date())
+    count = rng.randint(*(WORKDAY_EVENTS if begin.weekday() < 5 else WEEKEND_EVENTS))
+    hours = sorted(rng.triangular(5, 23, 16) for _ in range(count))
+    end = min(begin + datetime.timedelta(days=1), until - MARGIN)
+    times = [at for hour in hours if (at := begin + datetime.timedelta(hours=hour)) < end]
+    return Day(end.timestamp(), tuple((at, upstream.next_event(at)) for at in times))
+
+
+class History:
+    """One history, which may be interrupted and taken up again (`state()`). `take` belongs to a stand-in's
+    `on_dispatch`, for the deliveries that it `knows`; `run()` returns when all is told or `closing` is set."""
+
+    def __init__(
+        self,
+        github: GitHubStandIn,
+        upstream: Upstream,
+        *,
+        hub_url: str,
+        audience: str,
+        seed: int,
+        days: int,
+        until: datetime.datetime,
+        characters: Sequence[Character] = CHARACTERS,
+        clients: int = 4,
+        closing: threading.Event | None = None,
+        next_day: int = 0,
+        owed: Iterable[dict[str, Any]] = (),
+    ) -> None:
+        """`upstream` is fresh, and makes the events here. `clients`: how many callbacks are posted at a time.
+
+        `next_day` and `owed` are those of a `state()`, whose `until` and `days` are given again with them.
+        """
+        self._github = github
+        self._upstream = upstream
+        self._callback_url = f"{hub_url}/github/callback"
+        self._audience = audience
+        self._seed = seed
+        self._span = days
+        self._until = until
+        self._characters = {character.full_name.lower(): character for character in characters}
+        self._clients = clients
+        self._closing = closing or threading.Event()
+        self._days = days_of(upstream, seed=seed, days=days, until=until)
+        self._times = {event.delivery_id: at for day in self._days for at, event in day.events}
+        self._next_day = next_day
+        self._owed = [Callback.from_row(row) for row in owed]
+        self._changed = threading.Condition()
+        self._events = self._dispatches = self._callbacks = 0
+        self._expected = 0
+        self._per_event = len(self._characters)
+        self.is_over = next_day >= len(self._days) and not self._owed
+
+    def knows(self, delivery_id: object) -> bool:
+        """Whether this delivery is part of the history, and the history still runs."""
+        return not self.is_over and delivery_id in self._times
+
+    def take(self, dispatch: Dispatch) -> None:
+        """Plan the jobs that a dispatch leads to. Returns at once."""
+        at = self._times[dispatch.client_payload["delivery_id"]]
+        character = self._characters.get(dispatch.repository.lower())
+        jobs = []
+        if character is not None and wants(dispatch.event_type, dispatch.client_payload):
+            days_ago = (self._until - at).total_seconds() / DAY_SECONDS
+            jobs = plan(character, dispatch.client_payload, seed=self._seed, pace=PACE, days_ago=days_ago)
+        with self._changed:
+            self._owed += [Callback(job, "in_progress", at.timestamp() + job.wait_seconds) for job in jobs]
+            self._dispatches += 1
+            self._changed.notify_all()
+
+    def state(self, *, with_owed: bool = True) -> dict[str, Any]:
+        """Where it stands, as JSON-able data. Without what is owed it costs nothing, and loses a day's open jobs."""
+        with self._changed:
+            return {
+                "days": self._span,
+                "until": self._until.isoformat(),
+                "next_day": self._next_day,
+                "owed": [asdict(callback) for callback in self._owed] if with_owed else [],
+            }
+
+    def run(self) -> Filled:
+        """Tell the hub all of it. Raises Refused where it does not listen."""
+        begin = time.monotonic()
+        try:
+            self._tell(begin)
+        except Interrupted:
+            return self._filled(begin, left=())
+        self.is_over = True
+        filled = self._filled(begin, left=tuple(self._owed))
+        if self._callbacks:
+            log.info(
+                "History: complete, %d events and %d callbacks in %.0f s",
+                *(self._events, self._callbacks, filled.seconds),
+            )
+        return filled
+
+    def hand_over(self) -> list[Callback]:
+        """What is due after its end, to be reported by someone else."""
+        with self._changed:
+            left, self._owed = self._owed, []
+        return left
+
+    def _filled(self, begin: float, left: tuple[Callback, ...]) -> Filled:
+        return Filled(self._events, self._dispatches, self._callbacks, time.monotonic() - begin, left)
+
+    def _tell(self, begin: float) -> None:
+        if self._next_day:  # taken up again
+            self._report_until(self._days[self._next_day - 1].end)
+        if self._next_day < len(self._days):
+            self._post_events(self._days[self._next_day])
+        while self._next_day < len(self._days):
+            day = self._days[self._next_day]
+            self._await_dispatches()
+            self._next_day += 1
+            if self._next_day < len(self._days):
+                self._post_events(self._days[self._next_day])
+            self._report_until(day.end)
+            if self._next_day % LOG_EVERY_DAYS == 0 and self._next_day < self._span:
+                seconds = time.monotonic() - begin
+                log.info("History: %d of %d days, %.0f s", self._next_day, self._span, seconds)
+
+    # --- events and their dispatches ------------------------------------------------------------------------------
+
+    def _post_events(self, day: Day) -> None:
+        for at, event in day.events:
+            if self._closing.is_set():
+                raise Interrupted
+            try:
+                answer = self._upstream.send(event, at)
+            except requests.RequestException as error:
+                log.warning("The hub did not take %s: %s", event, type(error).__name__)
+                continue
+            if answer.status_code == 400:
+                raise Refused(one_line(answer))
+            self._events += 1
+            # A repeated one was dispatched when it came first.
+            if answer.status_code == 202:
+                self._expected += self._per_event
+
+    def _await_dispatches(self) -> None:
+        """Wait until the stand-in has got what the webhooks posted so far lead to; where less comes than expected,
+        until nothing comes any more: a platform may have been unlisted."""
+        with self._changed:
+            if self._dispatches > self._expected:  # the hub was merely slow
+                self._expected, self._per_event = self._dispatches, len(self._characters)
+            wait = FIRST_DISPATCH_SECONDS
+            while self._dispatches < self._expected:
+                if self._closing.is_set():
+                    raise Interrupted
+                before, deadline = self._dispatches, time.monotonic() + wait
+                while self._dispatches == before and time.monotonic() < deadline and not self._closing.is_set():
+                    self._changed.wait(0.5)
+                if self._dispatches == before and not self._closing.is_set():
+                    log.info("History: %d dispatches of %d came", self._dispatches, self._expected)
+                    self._per_event = max(1, round(self._per_event * self._dispatches / self._expected))
+                    self._expected = self._dispatches
+                wait = QUIET_SECONDS
+
+    # --- callbacks ------------------------------------------------------------------------------------------------
+
+    def _report_until(self, end: float) -> None:
+        """Post everything that is due before `end`."""
+        with self._changed:
+            due = sorted((callback for callback in self._owed if callback.due < end), key=lambda c: c.due)
+            self._owed = [callback for callback in self._owed if callback.due >= end]
+        # Connections of their own for each day: they spread over the hub's processes anew.
+        lines = threading.local()
+        opened: list[requests.Session] = []
+
+        def connect() -> None:
+            lines.session = session()
+            opened.append(lines.session)
+
+        with ThreadPoolExecutor(self._clients, "history", initializer=connect) as pool:
+            list(pool.map(lambda callback: self._report_job(callback, end, lines), due))
+        for each in opened:
+            each.close()
+        if self._closing.is_set():
+            raise Interrupted
+
+    def _report_job(self, callback: Callback, end: float, lines: Any) -> None:
+        """Post a callback, and what its job owes after it before `end`."""
+        following: Callback | None = callback
+        while following is not None and following.due < end and not self._closing.is_set():
+            try:
+                self._post(following, lines.session)
+            except Interrupted:
+                break
+            except Unreachable as error:
+                log.warning("%s: %s was not reported: %s", following.job, following.status, error)
+            following = following.following()
+        if following is not None:
+            with self._changed:
+                self._owed.append(following)
+
+    def _post(self, callback: Callback, over: requests.Session) -> None:
+        job, at = callback.job, datetime.datetime.fromtimestamp(callback.due, datetime.UTC)
+        token = self._github.mint_token(
+            job.repository,
+            audience=self._audience,
+            run_id=job.run_id,
+            run_attempt=job.run_attempt,
+            workflow=job.workflow,
+        )
+        response = send_with_retries(
+            "POST",
+            self._callback_url,
+            closing=self._closing,
+            over=over,
+            data=json.dumps(job.body(callback.status, at)),
+            headers={
+                "Authorization": f"Bearer {token}",
+                "Content-Type": "application/json",
+                CLOCK_HEADER: at.isoformat(),
+            },
+        )
+        if response.status_code >= 400:
+            log.warning("%s: the hub refused %s: %s", job, callback.status, one_line(response))
+        with self._changed:
+            self._callbacks += 1
+
+
+def fill(
+    github: GitHubStandIn,
+    *,
+    hub_url: str,
+    webhook_secret: str,
+    audience: str,
+    upstream: str,
+    days: int,
+    until: datetime.datetime | None = None,
+    characters: Sequence[Character] = CHARACTERS,
+    seed: int = 1,
+    clients: int = 4,
+) -> Filled:
+    """Fill a demo's hub that runs, has listed these characters and sends its dispatches to this stand-in. Blocks.
+
+    For tests and benchmarks: while it lasts, it alone is told of dispatches. Raises Refused where the hub is no demo.
+    """
+    for character in characters:
+        github.add_repository(character.full_name, repository_id=character.repository_id, owner_id=character.owner_id)
+    history = History(
+        github,
+        Upstream(hub_url=hub_url, webhook_secret=webhook_secret, repository=upstream, seed=seed),
+        hub_url=hub_url,
+        audience=audience,
+        seed=seed,
+        days=days,
+        until=until or datetime.datetime.now(datetime.UTC),
+        characters=characters,
+        clients=clients,
+    )
+
+    def told(dispatch: Dispatch) -> None:
+        if history.knows(dispatch.client_payload.get("delivery_id")):
+            history.take(dispatch)
+
+    before, github.on_dispatch = github.on_dispatch, told
+    try:
+        return history.run()
+    finally:
+        github.on_dispatch = before

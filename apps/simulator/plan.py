@@ -1,0 +1,156 @@
+"""What a dispatch leads to: every job of a character's answer, its end already decided.
+
+The seed and the delivery id decide everything. A dispatch of the same delivery therefore leads to the same run again,
+which the hub must take as a repetition.
+"""
+
+import dataclasses
+import datetime
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from apps.simulator.chance import chance
+from apps.simulator.characters import Character, JobShape
+from apps.simulator.reporter import callback_body
+
+# How the jobs that do not succeed end, and how often.
+OTHER_ENDS = {"failure": 85, "timed_out": 10, "cancelled": 5}
+# How long until someone looks at an attempt and presses the button.
+RERUN_AFTER_SECONDS = (5.0, 15.0)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
+    machine dies: the start is the last that is heard of it."""
+
+    repository: str
+    workflow: str
+    client_payload: dict[str, Any]
+    run_id: str
+    run_attempt: int
+    job_name: str
+    check_run_id: str
+    wait_seconds: float
+    run_seconds: float
+    conclusion: str
+    test_results: dict[str, int] | None
+    artifact_url: str | None
+    reports_end: bool = True
+
+    def body(self, status: str, at: datetime.datetime) -> dict[str, Any]:
+        """The callback for `status`, reported at `at`."""
+        done = status == "completed"
+        return callback_body(
+            self.client_payload,
+            status=status,
+            conclusion=self.conclusion,
+            name=self.workflow,
+            url=f"https://github.com/{self.repository}/actions/runs/{self.run_id}",
+            run_id=self.run_id,
+            run_attempt=str(self.run_attempt),
+            job_name=self.job_name,
+            check_run_id=self.check_run_id,
+            at=at,
+            test_results=self.test_results if done else None,
+            artifact_url=self.artifact_url if done else None,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.repository} {self.job_name} (run {self.run_id}, attempt {self.run_attempt})"
+
+
+def plan(
+    character: Character, client_payload: dict[str, Any], *, seed: int, pace: float = 1.0, days_ago: float = 0.0
+) -> list[Job]:
+    """Every job that a dispatch of `days_ago` leads to, re-runs included. `pace` multiplies all times."""
+    if is_silent(character, days_ago):
+        return []
+    rng = chance(seed, character.full_name, client_payload.get("delivery_id"))
+    run_id = str(rng.randrange(20_000_000_000, 90_000_000_000))
+    queued = rng.uniform(*character.queue_seconds)
+    jobs = []
+    for shape in shapes_for(character, client_payload, rng):
+        attempt, wait, pass_rate = 1, queued, pass_rate_at(character, days_ago)
+        while True:
+            job = _attempt(rng, character, shape, client_payload, run_id, attempt, wait, pass_rate)
+            jobs.append(job)
+            if not is_run_again(character, job, rng):
+                break
+            attempt, pass_rate = attempt + 1, character.rerun_pass_rate
+            wait += job.run_seconds + rng.uniform(*RERUN_AFTER_SECONDS)
+    return [
+        dataclasses.replace(job, wait_seconds=job.wait_seconds * pace, run_seconds=job.run_seconds * pace)
+        for job in jobs
+    ]
+
+
+# --- behaviour ------------------------------------------------------------------------------------------------------
+
+
+def is_silent(character: Character, days_ago: float) -> bool:
+    """Whether it has stopped answering by then."""
+    return character.silent_days is not None and days_ago < character.silent_days
+
+
+def pass_rate_at(character: Character, days_ago: float) -> float:
+    """The share of first attempts that passed then."""
+    is_bad = character.bad_days is not None and character.bad_days[0] <= days_ago < character.bad_days[1]
+    return character.bad_pass_rate if is_bad else character.pass_rate
+
+
+def shapes_for(character: Character, client_payload: dict[str, Any], rng: random.Random) -> tuple[JobShape, ...]:
+    """The jobs it runs for an event: now and then a push starts the flood."""
+    is_flood = client_payload.get("event_type") == "push" and rng.random() < character.sweep_rate
+    return character.jobs + (character.sweep if is_flood else ())
+
+
+def is_run_again(character: Character, job: Job, rng: random.Random) -> bool:
+    """Whether someone runs this attempt again: mostly a red or vanished one, to see whether it was merely unlucky."""
+    is_green = job.conclusion == "success" and job.reports_end
+    rate = character.green_rerun_rate if is_green else character.rerun_rate
+    return job.run_attempt < character.most_attempts and rng.random() < rate
+
+
+def _attempt(
+    rng: random.Random,
+    character: Character,
+    shape: JobShape,
+    client_payload: dict[str, Any],
+    run_id: str,
+    attempt: int,
+    wait: float,
+    pass_rate: float,
+) -> Job:
+    conclusion = "success"
+    if rng.random() >= pass_rate:
+        conclusion = rng.choices(list(OTHER_ENDS), weights=list(OTHER_ENDS.values()))[0]
+    results = _test_results(rng, shape.tests, character, conclusion)
+    artifact = f"https://artifacts.{character.owner}.example/{run_id}/{attempt}/{shape.name}/"
+    return Job(
+        repository=character.full_name,
+        workflow=character.workflow,
+        client_payload=client_payload,
+        run_id=run_id,
+        run_attempt=attempt,
+        job_name=shape.name,
+        check_run_id=str(rng.randrange(50_000_000_000, 99_000_000_000)),
+        wait_seconds=wait,
+        run_seconds=rng.uniform(*shape.seconds),
+        conclusion=conclusion,
+        test_results=results,
+        artifact_url=artifact if results is not None else None,
+        reports_end=rng.random() >= character.death_rate,
+    )
+
+
+def _test_results(rng: random.Random, tests: int, character: Character, conclusion: str) -> dict[str, int] | None:
+    """Counts that agree with the conclusion, unless the character lies; None for a job without tests, or one that was
+    stopped before its end."""
+    if not tests or conclusion not in {"success", "failure"}:
+        return None
+    skipped = round(tests * character.skip_share * rng.uniform(0.97, 1.03))
+    has_failed = conclusion == "failure" or rng.random() < character.lie_rate
+    failed = rng.randint(1, 9) if has_failed else 0
+    return {"passed": tests - skipped - failed, "failed": failed, "skipped": skipped, "total": tests}

@@ -1,0 +1,136 @@
+"""`/admin/`: Django's admin for operators. Everything can be read there, but what is not theirs; nothing changed."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.test import Client
+
+from apps.accounts.policy import Role
+from apps.accounts.services import create_api_token
+from apps.audit.models import Event
+from apps.core.admin import site
+from apps.core.clock import now
+from apps.core.models import Wakeup
+from apps.platforms.members import create_invitation
+from tests.architecture.test_routes import TABLES
+from tests.factories.jobs import callback, dispatch, job, rejection
+from tests.factories.listing import TESTS, listed, member_of, user
+
+pytestmark = pytest.mark.django_db
+URL = "/admin/"
+
+
+@pytest.fixture
+def operator(client: Client) -> Client:
+    client.force_login(user(Role.OPERATOR, username="root"))
+    return client
+
+
+@pytest.fixture
+def rows(db: None) -> Any:
+    """A row in every table. Returns the repository."""
+    repository = listed({"acme/torch": 2})["acme/torch"]
+    member = member_of(repository.platform, username="ada")
+    create_api_token(user=member, note="nightly", actor=TESTS, now=now())
+    create_invitation(platform=repository.platform, note="Bo", inviter=member, actor=TESTS, now=now())
+    callback(job(repository, "success", dispatch=dispatch(repository)))
+    rejection(repository)
+    Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})
+    return repository
+
+
+def table(name: str) -> Any:
+    return apps.get_model(name.replace("/", "."))
+
+
+def test_operators_and_admins_get_in_and_nobody_else_not_even_djangos_superuser(client: Client) -> None:
+    acme = listed({"acme/torch": 1})["acme/torch"]
+    people = {
+        "user": user(),
+        "member": member_of(acme.platform),
+        "maintainer": user(Role.MAINTAINER),
+        "superuser": user(is_superuser=True, is_staff=True),
+        "operator": user(Role.OPERATOR),
+        "admin": user(Role.ADMIN),
+    }
+    seen = {}
+    for name, person in people.items():
+        client.force_login(person)
+        seen[name] = (client.get(URL).status_code, client.get(f"{URL}audit/event/").status_code)
+    let_in, refused = (200, 200), (403, 403)
+    assert seen == {
+        "user": refused,
+        "member": refused,
+        "maintainer": refused,
+        "superuser": refused,
+        "operator": let_in,
+        "admin": let_in,
+    }
+
+
+def test_a_visitor_signs_in_at_the_hub(client: Client) -> None:
+    assert client.get(f"{URL}audit/event/").headers["Location"] == "/accounts/login/?next=/admin/audit/event/"
+    assert client.get(f"{URL}login/").status_code == 404
+
+
+def test_these_are_the_tables() -> None:
+    shown = {f"{model._meta.app_label}/{model._meta.model_name}" for model in site._registry}
+    assert shown == set(TABLES)
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_and_its_rows_are_there_to_read_and_for_nothing_else(operator: Client, rows: Any, name: str) -> None:
+    if name == "accounts/organisation":
+        table(name).objects.create(name="Acme", slug="acme", created_at=now())
+    row = table(name).objects.first()
+    listing, page = f"{URL}{name}/", f"{URL}{name}/{row.pk}/change/"
+    assert [operator.get(url).status_code for url in (URL, f"{URL}{name.split('/')[0]}/", listing, page)] == [200] * 4
+    before = list(table(name).objects.values()), Event.objects.count()
+    for url in (page, listing):
+        answer = operator.post(url, {"_save": "1", "action": "delete_selected", "_selected_action": row.pk})
+        assert answer.status_code in (200, 302, 403)
+    for verb in ("add/", f"{row.pk}/delete/", f"{row.pk}/history/"):
+        assert operator.get(f"{URL}{name}/{verb}").status_code == 404
+        assert operator.post(f"{URL}{name}/{verb}", {"post": "yes"}).status_code == 404
+    assert (list(table(name).objects.values()), Event.objects.count()) == before
+    html = operator.get(page).content.decode()
+    assert [mark for mark in ('name="_save"', "deletelink", "historylink", 'class="addlink"') if mark in html] == []
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", TABLES)
+def test_searching_and_filtering_a_table_works(operator: Client, name: str) -> None:
+    assert operator.get(f"{URL}{name}/", {"q": "a'b%"}).status_code == 200
+    assert operator.get(f"{URL}{name}/", {"o": "1"}).status_code == 200
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", TABLES)
+def test_no_page_of_it_needs_more_than_the_policy_allows(operator: Client, name: str) -> None:
+    row = table(name).objects.first() or table(name)(pk=1)
+    for url in (URL, f"{URL}{name}/", f"{URL}{name}/{row.pk}/change/"):
+        html = operator.get(url).content.decode()
+        assert [mark for mark in (" onclick=", " style=", "<style", "<script>", "javascript:") if mark in html] == []
+
+
+def test_what_opens_something_is_not_shown(operator: Client, rows: Any) -> None:
+    ada = member_of(rows.platform, username="eve")
+    digests = [str(table(name).objects.get().digest) for name in ("accounts/apitoken", "platforms/invitation")] + [
+        ada.password
+    ]
+    pages = [f"{URL}{name}/{table(name).objects.first().pk}/change/" for name in TABLES if table(name).objects.exists()]
+    text = "".join(operator.get(url).content.decode() for url in [*pages, f"{URL}accounts/user/{ada.pk}/change/"])
+    assert "eve" in text
+    assert [digest for digest in digests if digest in text] == []
+
+
+def test_private_callbacks_stay_the_members_own(operator: Client) -> None:
+    repository = listed({"acme/torch": 1})["acme/torch"]
+    private = callback(repository, workflow="secret-workflow")
+    public = callback(job(repository, "success"), workflow="public-workflow")
+    assert operator.get(f"{URL}relay/callback/{public.pk}/change/").status_code == 200
+    html = operator.get(f"{URL}relay/callback/").content.decode()
+    assert (f"/{public.pk}/change/" in html, f"/{private.pk}/change/" in html) == (True, False)
+    assert operator.get(f"{URL}relay/callback/{private.pk}/change/").status_code == 302  # back to the list: not found

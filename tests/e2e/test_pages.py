@@ -1,0 +1,177 @@
+"""Every page, as everyone who may see it: nothing serious by axe in either colour scheme, and it fits 360 px.
+
+That the console stays empty, the Content-Security-Policy is kept and no other host is asked is watched over in every
+test here (conftest.Watch).
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import pytest
+from playwright.sync_api import Page
+
+from apps.core.admin import site as tables
+from tests.architecture.test_routes import machine, routes
+from tests.e2e.conftest import Watch
+from tests.e2e.field import Field
+
+VISITOR, VENDOR, MAINTAINER, OPERATOR, ADMIN = VIEWERS = ("visitor", "vendor", "maintainer", "operator", "admin")
+
+
+class Look(NamedTuple):
+    """A page to look at. `address` names what Field.addresses() has."""
+
+    address: str
+    viewers: tuple[str, ...] = (VISITOR, MAINTAINER)
+    status: int = 200
+
+
+# Route → pages on it. A page that has another face (a tab, an empty list, what is invalid) is there once for each.
+PAGES: dict[str, tuple[Look, ...]] = {
+    "": (Look("/"),),
+    "platforms/": (Look("/platforms/"), Look("/platforms/?q=nobody+is+called+so", (VISITOR,))),
+    "platforms/<slug:slug>/": (
+        Look("/platforms/{platform}/"),
+        Look("/platforms/{platform}/?view=all", (VISITOR,)),
+        Look("/platforms/{private_platform}/", (VISITOR, VENDOR)),
+        Look("/platforms/nothing-here/", (VISITOR,), status=404),
+    ),
+    "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
+    "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
+    "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
+    "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
+    "policy/": (Look("/policy/", (VISITOR,)),),
+    "repositories/<str:owner>/<str:name>/level/": (
+        Look("/repositories/{repository}/level/", (MAINTAINER,)),
+        Look("/repositories/{repository}/level/", (VENDOR,), status=403),
+    ),
+    "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
+    "platforms/<slug:slug>/members/": (
+        Look("/platforms/{private_platform}/members/", (VENDOR,)),
+        Look("/platforms/{platform}/members/", (VENDOR, MAINTAINER)),
+    ),
+    "invitations/<str:code>/": (Look("/invitations/{invitation}/", (VENDOR,)),),
+    "register/": (Look("/register/", (VENDOR,)),),
+    "proposals/<uuid:public_id>/": (
+        Look("/proposals/{waiting}/", (MAINTAINER,)),
+        Look("/proposals/{returned}/", (VENDOR, MAINTAINER)),
+    ),
+    "proposals/<uuid:public_id>/edit/": (Look("/proposals/{returned}/edit/", (VENDOR,)),),
+    "console/": (Look("/console/", (VENDOR, MAINTAINER, OPERATOR)),),
+    "decisions/": (Look("/decisions/"), Look("/decisions/?since=yesterday&about=nobody", (VISITOR,))),
+    "decisions/<int:seq>/": (Look("/decisions/{decision}/", (VISITOR,)),),
+    "accounts/login/": (Look("/accounts/login/", (VISITOR,)),),
+    "account/": (Look("/account/", (VENDOR, MAINTAINER, ADMIN)),),
+    "people/": (Look("/people/", (ADMIN,)),),
+    "people/organisations/": (Look("/people/organisations/", (ADMIN,)),),
+    "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
+    "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
+    "admin/": (Look("/admin/", (OPERATOR,)),),
+    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": (Look("/admin/relay/", (OPERATOR,)),),
+}
+
+
+def table_routes() -> Iterator[tuple[str, type[Any]]]:
+    """The two routes of each table that operators look into, with its model."""
+    for model in tables._registry:
+        name = f"admin/{model._meta.app_label}/{model._meta.model_name}/"
+        yield name, model
+        yield f"{name}<path:object_id>/change/", model
+
+
+# Addresses that are no page of their own.
+NO_PAGES = {
+    "accounts/logout/": "a POST",
+    "accounts/github/": "a POST",
+    "accounts/github/callback/": "a redirect",
+    "proposals/<uuid:public_id>/accept/": "a POST; GET leads to the proposal",
+    "proposals/<uuid:public_id>/return/": "a POST; GET leads to the proposal",
+    "proposals/<uuid:public_id>/withdraw/": "a POST; GET leads to the proposal",
+    "repositories/<str:owner>/<str:name>/claim/": "a POST",
+    "admin/jsi18n/": "a script",
+    "healthz": "JSON",
+    "readyz": "JSON",
+}
+
+
+def test_every_page_of_the_hub_is_looked_at() -> None:
+    known = set(PAGES) | {route for route, _ in table_routes()} | set(NO_PAGES)
+    assert {route for route in routes() if not machine(route)} == known
+
+
+def looks(viewer: str, field: Field) -> list[Look]:
+    """What this viewer looks at, with addresses."""
+    names = field.addresses()
+    wanted = [look for looks_ in PAGES.values() for look in looks_ if viewer in look.viewers]
+    if viewer == OPERATOR:
+        for route, model in table_routes():
+            row = model._default_manager.order_by("pk").first()
+            assert row is not None, f"nothing to look at in {model}: let tests/e2e/field.py make one"
+            wanted.append(Look("/" + route.replace("<path:object_id>", str(row.pk))))
+    return [look._replace(address=look.address.format_map(names)) for look in wanted]
+
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+# What depends on colours; all else is the same in both schemes, and asked once.
+OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+
+
+def serious(page: Page, **options: Any) -> list[str]:
+    """What axe finds that is serious or critical: rule and element."""
+    # Without preload: to read stylesheets axe would write inline styles, which the hub's policy refuses.
+    given = json.dumps({"resultTypes": ["violations"], "preload": False, **options})
+    found = page.evaluate(f"axe.run(document, {given}).then((found) => found.violations)")
+    return [
+        f"{rule['id']}: {node['html'][:120]} {node['any'][0]['message'][:90] if node['any'] else ''}".strip()
+        for rule in found
+        if rule["impact"] in {"serious", "critical"}
+        for node in rule["nodes"][:5]
+    ]
+
+
+def overflow(page: Page) -> list[str]:
+    """What makes the page wider than the screen; empty where it fits."""
+    return page.evaluate(
+        """() => {
+          const wide = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= wide) return [];
+          return [...document.querySelectorAll("body *")]
+            .filter((it) => it.getBoundingClientRect().right > wide + 1)
+            .map((it) => `${it.tagName.toLowerCase()}.${it.className}`).slice(0, 6);
+        }"""
+    )
+
+
+def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
+    """What is wrong with a page, by what was looked for."""
+    if look.status != 200:
+        watch.refusals.add(watch.origin + look.address)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    answer = page.goto(look.address)
+    assert answer is not None
+    found = {"status": [f"{answer.status}"] if answer.status != look.status else []}
+    page.evaluate(AXE)
+    found["light"] = serious(page)
+    page.emulate_media(color_scheme="dark")
+    found["dark"] = serious(page, **OF_COLOUR)
+    page.set_viewport_size({"width": 360, "height": 740})
+    found["360 px"] = overflow(page)
+    return {what: wrong for what, wrong in found.items() if wrong}
+
+
+@pytest.mark.parametrize("viewer", VIEWERS)
+def test_nothing_is_wrong_with_any_page(new_page: Callable[..., Page], watch: Watch, field: Field, viewer: str) -> None:
+    who = "" if viewer == VISITOR else getattr(field, viewer).username
+    page = new_page(who=who)
+    found = [
+        f"{look.address} as {viewer}, {what}: {wrong}"
+        for look in looks(viewer, field)
+        for what, wrongs in faults(page, look, watch).items()
+        for wrong in wrongs
+    ]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)

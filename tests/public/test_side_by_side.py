@@ -1,0 +1,68 @@
+"""`/pr/<number>/` and `/commit/<sha>/`: every public downstream beside the others."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.factories.jobs import days_ago, dispatch, job
+from tests.factories.listing import listed
+from tests.factories.pages import Page
+
+pytestmark = pytest.mark.django_db
+SHA = "ab" * 20
+
+
+@pytest.fixture
+def asked() -> None:
+    """One pull request, sent to four repositories at four levels; two of them have answered."""
+    at = days_ago(3)
+    made = listed({"a/one": 1, "b/two": 2, "c/three": 3, "d/four": 4})
+    first = dispatch(
+        made["d/four"], at=days_ago(3), pr_number=4711, head_sha=SHA, title="Make it fast", action="opened"
+    )
+    for name in ("a/one", "b/two", "c/three"):
+        other = dispatch(made[name], at=at)
+        other.delivery = first.delivery
+        other.save()
+        if name == "b/two":
+            job(made[name], "failure", at=at, dispatch=other, job_name="test")
+    job(made["d/four"], "success", at=at, dispatch=first, job_name="build")
+    job(made["d/four"], "success", event_type="nightly", head_sha=SHA, run_id="9")
+
+
+@pytest.mark.parametrize("path", ["/pr/4711/", f"/commit/{SHA}/", f"/commit/{SHA[:7]}/", f"/commit/{SHA.upper()}/"])
+def test_every_public_downstream_stands_beside_the_others(client: Client, asked: None, path: str) -> None:
+    page = Page(client.get(path))
+    assert page.tables["delivery-1"] == [
+        ("four d/four", "L4", "● success", "● build", "0 s"),
+        ("three c/three", "L3", "◔ dispatched", "no answer yet", "no data"),
+        ("two b/two", "L2", "■ failure", "■ test", "0 s"),
+    ]
+    assert "Make it fast" in page.heading
+
+
+def test_who_is_at_l1_is_not_shown(client: Client, asked: None) -> None:
+    assert "a/one" not in Page(client.get("/pr/4711/")).html
+
+
+def test_a_commit_shows_its_nightlies_too(client: Client, asked: None) -> None:
+    assert [row[1] for row in Page(client.get(f"/commit/{SHA}/")).tables["nightlies"]] == ["CI / test-ops run 9"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/pr/1/", "/pr/99999999999999999999999/", "/commit/abc/", "/commit/zzzzzzz/", "/commit/1234567/"]
+)
+def test_what_nobody_was_asked_about_is_not_found(client: Client, asked: None, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
+    client: Client, rows: int, django_assert_num_queries: Any
+) -> None:
+    for repository in listed({f"acme/torch-{number}": 2 for number in range(rows)}).values():
+        job(repository, "success", dispatch=dispatch(repository, pr_number=7, head_sha=SHA))
+    with django_assert_num_queries(3):
+        page = Page(client.get("/pr/7/"))
+    assert len([section for section in page.tables if section.startswith("delivery-")]) == rows

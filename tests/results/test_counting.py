@@ -1,0 +1,238 @@
+"""The count of a day, in SQL, against the definitions written a second time in Python."""
+
+import datetime
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.core.models import Wakeup
+from apps.platforms.models import Repository
+from apps.relay.models import Delivery, Dispatch, Job
+from apps.results import services
+from apps.results.metrics import BUCKETS, Counted
+from apps.results.models import DayFigures
+from tests.factories.listing import listed
+
+pytestmark = pytest.mark.django_db
+NOON = datetime.datetime(2026, 11, 30, 12, tzinfo=datetime.UTC)
+TODAY = NOON.date()
+_numbers = itertools.count(1)
+
+
+def at(minutes: float) -> datetime.datetime:
+    return NOON + datetime.timedelta(minutes=minutes)
+
+
+@dataclass
+class Run:
+    """Jobs of one run, made straight as rows: their times are what is counted."""
+
+    repository: Repository
+    sent_at: datetime.datetime | None = NOON
+    event: str = "pull_request"
+
+    def __post_init__(self) -> None:
+        self.run_id = str(next(_numbers))
+        self.dispatch = None
+        if self.event in ("pull_request", "push"):
+            delivery = Delivery.objects.create(
+                delivery_id=f"d-{self.run_id}", event=self.event, state="fanned_out", received_at=NOON
+            )
+            self.dispatch = Dispatch.objects.create(
+                delivery=delivery,
+                repository=self.repository,
+                created_at=NOON,
+                changed_at=NOON,
+                state="sent" if self.sent_at else "sending",
+                sent_at=self.sent_at,
+            )
+
+    def job(
+        self,
+        name: str,
+        start: float | None,
+        end: float | None = None,
+        bucket: str = "success",
+        *,
+        attempt: int = 1,
+        leg: str = "",
+    ) -> Job:
+        """A job that began and ended so many minutes after noon; `start` None: its start was never seen."""
+        seen = start if start is not None else end
+        assert seen is not None
+        ended = end is not None
+        return Job.objects.create(
+            repository=self.repository,
+            dispatch=self.dispatch,
+            delivery_id=f"d-{self.run_id}",
+            event_type=self.event,
+            run_id=self.run_id,
+            run_attempt=attempt,
+            workflow="CI",
+            job_name=name,
+            leg=leg,
+            status="completed" if ended else "in_progress",
+            conclusion=(bucket if bucket != "contradicted" else "success") if ended else "",
+            bucket=bucket if ended else "in_progress",
+            first_seen_at=at(seen),
+            start_seen_at=None if start is None else at(start),
+            completed_at=at(end) if end is not None else None,
+        )
+
+
+@pytest.fixture
+def kestrel() -> Repository:
+    return listed({"kestrel-demo/torch-kestrel": 2})["kestrel-demo/torch-kestrel"]
+
+
+def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
+    services.count_day(repository_id=repository.pk, day=day, now=NOON)
+    return {row.scope: row.counted for row in DayFigures.objects.filter(repository=repository, day=day)}
+
+
+def buckets(**counts: int) -> dict[str, int]:
+    return dict.fromkeys(BUCKETS, 0) | counts
+
+
+def test_a_day_with_everything_in_it(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 2, 12)
+    run.job("test", 5, 65, "failure")
+    run.job("slow", 3, 3 + 181)
+    run.job("hung", 4, 4 + 360, "timed_out")
+    run.job("lost start", None, 30)
+    other = Run(kestrel)
+    other.job("build", 1, 11, "cancelled")
+    other.job("lying", 1, 11, "contradicted")
+    running = Run(kestrel)
+    running.job("build", 1)
+    assert count(kestrel) == {
+        "pull_request": Counted(
+            buckets=buckets(success=3, failure=1, timed_out=1, cancelled=1, contradicted=1, in_progress=1),
+            first_ended=7,
+            first_success=3,
+            timed=5,
+            overrun=1,
+            queued=7,
+            queue_seconds=(2 + 5 + 3 + 4 + 1 + 1 + 1) * 60,
+            # Longest queue, and from the first start to the last end; the run that still runs has none.
+            runs=((1 + 10) * 60, (5 + 364 - 2) * 60),
+        )
+    }
+
+
+def test_a_later_attempt_supersedes_its_job_and_no_other(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 5)
+    run.job("test", 1, 6, "failure", leg="a")
+    run.job("test", 20, 30, attempt=2, leg="b")
+    assert count(kestrel)["pull_request"] == Counted(
+        buckets=buckets(success=2, superseded=1),
+        first_ended=2,
+        first_success=1,
+        timed=2,
+        queued=2,
+        queue_seconds=120,
+        runs=((1 + 5) * 60,),
+    )
+
+
+def test_legs_of_one_attempt_all_count(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("test", 1, 6, leg="a")
+    run.job("test", 1, 7, "failure", leg="b")
+    assert count(kestrel)["pull_request"].buckets == buckets(success=1, failure=1)
+
+
+def test_an_answer_from_inside_the_dispatch_queued_for_no_time(kestrel: Repository) -> None:
+    Run(kestrel, sent_at=at(3)).job("build", 1, 5)
+    Run(kestrel, sent_at=None).job("build", 1, 5)
+    counted = count(kestrel)["pull_request"]
+    assert (counted.queued, counted.queue_seconds, counted.runs) == (1, 0, (240, 240))
+
+
+def test_scopes_are_counted_apart(kestrel: Repository) -> None:
+    Run(kestrel).job("build", 1, 5)
+    Run(kestrel, event="push").job("build", 1, 5, "failure")
+    Run(kestrel, event="nightly").job("build", None, 5)
+    Run(kestrel, event="periodic").job("build", None, 5, "failure")
+    found = count(kestrel)
+    assert {scope: counted.buckets for scope, counted in found.items()} == {
+        "pull_request": buckets(success=1),
+        "push": buckets(failure=1),
+        "nightly": buckets(success=1, failure=1),
+    }
+    assert found["nightly"].runs == ()
+
+
+def test_a_job_belongs_to_the_utc_day_it_was_first_seen_on(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 12 * 60 - 1, 12 * 60 + 5)
+    run.job("test", 12 * 60, 12 * 60 + 9)
+    today, tomorrow = count(kestrel), count(kestrel, TODAY + datetime.timedelta(days=1))
+    assert today["pull_request"].buckets == buckets(success=1)
+    assert tomorrow["pull_request"].buckets == buckets(success=1)
+    # The run belongs to the day of its first job, whole.
+    assert (len(today["pull_request"].runs), tomorrow["pull_request"].runs) == (1, ())
+
+
+def test_another_repository_is_not_counted(kestrel: Repository) -> None:
+    fen = listed({"kestrel-demo/torch-kestrel": 2, "fen-demo/torch-fen": 2})["fen-demo/torch-fen"]
+    Run(fen).job("build", 1, 5)
+    assert count(kestrel) == {}
+
+
+def test_counting_again_replaces_and_an_emptied_scope_goes(kestrel: Repository) -> None:
+    job = Run(kestrel).job("build", 1, 5)
+    Run(kestrel, event="push").job("build", 1, 5)
+    count(kestrel)
+    job.delete()
+    assert set(count(kestrel)) == {"push"}
+
+
+def test_recount_finds_the_days_that_have_jobs(kestrel: Repository) -> None:
+    Run(kestrel).job("build", 1, 5)
+    Run(kestrel).job("build", -24 * 60, -24 * 60 + 5)
+    Run(kestrel).job("build", -48 * 60, -48 * 60 + 5)
+    assert services.recount(days=2, now=NOON) == 2
+    assert sorted(DayFigures.objects.values_list("day", flat=True)) == [TODAY - datetime.timedelta(days=1), TODAY]
+
+
+def test_a_jobs_own_properties_say_what_its_count_says(kestrel: Repository) -> None:
+    job = Run(kestrel).job("build", 2, 12)
+    counted = count(kestrel)["pull_request"]
+    assert (job.queue_seconds, job.execution_seconds) == (counted.queue_seconds, 600.0)
+
+
+def test_a_callback_leaves_a_wakeup_for_its_day(
+    kestrel: Repository, client: Client, downstream: Callable[..., Any]
+) -> None:
+    from apps.core.clock import now
+    from apps.relay.services import fan_out
+    from tests.relay.downstream import PAYLOAD, send_webhook
+
+    made = downstream("kestrel-demo/torch-kestrel")
+    send_webhook(client, PAYLOAD)
+    fan_out(delivery_pk=Delivery.objects.get().pk, now=now())
+    Wakeup.objects.all().delete()
+    made.start()
+    made.start()
+    made.end()
+    job = Job.objects.get()
+    key = f"{kestrel.pk}:{job.first_seen_at.date()}"
+    assert list(Wakeup.objects.values_list("topic", "key")) == [("job_changed", key)]
+    # A later attempt changes the count of the day on which the first one was seen.
+    Wakeup.objects.all().delete()
+    Job.objects.update(first_seen_at=job.first_seen_at - datetime.timedelta(days=3))
+    made.post(made.body(run_attempt="2"), token=made.token(run_attempt="2"))
+    earlier = f"{kestrel.pk}:{job.first_seen_at.date() - datetime.timedelta(days=3)}"
+    assert set(Wakeup.objects.values_list("key", flat=True)) == {key, earlier}
+    assert services.count_days([key, earlier], now=now()) == 2
+    assert {row.day.isoformat(): row.counted.buckets for row in DayFigures.objects.all()} == {
+        key.partition(":")[2]: buckets(in_progress=1),
+        earlier.partition(":")[2]: buckets(superseded=1),
+    }
