@@ -70,14 +70,14 @@ def cloned_database(
     name = f"{template}_{os.getpid()}_{next(_numbers)}"
     with django_db_blocker.unblock():
         connections.close_all()  # a template may have no other users
-        _administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         connection.settings_dict["NAME"] = name
         try:
             yield ClonedDatabase(name, database_url(connection.settings_dict), settings.REDIS_URL)
         finally:
             connections.close_all()
             connection.settings_dict["NAME"] = template
-            _administer(f'DROP DATABASE "{name}" WITH (FORCE)')
+            administer(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def database_url(settings_dict: dict[str, Any]) -> str:
@@ -88,7 +88,7 @@ def database_url(settings_dict: dict[str, Any]) -> str:
     return f"postgres://{login}@{place}/{settings_dict['NAME']}"
 
 
-def _administer(statement: str) -> None:
+def administer(statement: str) -> None:
     """Run a statement about databases, from the database that is none of them."""
     import psycopg
     from django.db import connection

@@ -1,6 +1,6 @@
 """Debian's Chromium, driven by Playwright, against a hub with something on every page.
 
-One browser for all tests here, a context (cookies, settings) for each person in a test. Whatever goes wrong silently in
+One browser a module, a context (cookies, settings) for each person in a test. Whatever goes wrong silently in
 a browser ends the test: an error on the console (a violation of the Content-Security-Policy is one), an exception in a
 script, a request to another host.
 """
@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from pytest_django import DjangoDbBlocker
 
-from tests.live import Hub, _administer
+from tests.live import Hub, administer
 
 if TYPE_CHECKING:
     from tests.e2e.field import Field
@@ -31,7 +31,7 @@ REPLACED = ("htmx:afterRequest, ", "htmx:sendAbort, ")
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(django_db_setup: None) -> Iterator[Browser]:
     """The browser. While it runs, so does Playwright's event loop, in this thread."""
     from django.db import connections
@@ -53,17 +53,17 @@ def browser(django_db_setup: None) -> Iterator[Browser]:
             connections.close_all()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def grown(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator["Field"]:
-    """A database with something on every page. Made once: `cloned_database` copies what Django's connection points at,
-    so each test here begins with a copy of this one."""
+    """A database with something on every page. Made once a module: `cloned_database` copies what Django's connection
+    points at, so each test here begins with a copy of this one; afterwards it points at the empty one again."""
     from django.db import connection, connections
 
     from tests.e2e.field import grow  # models: this module loads before settings may
 
     empty = connection.settings_dict["NAME"]
     name = f"{empty}_grown"
-    _administer(f'CREATE DATABASE "{name}" TEMPLATE "{empty}"')
+    administer(f'CREATE DATABASE "{name}" TEMPLATE "{empty}"')
     connection.settings_dict["NAME"] = name
     try:
         with django_db_blocker.unblock():
@@ -73,7 +73,7 @@ def grown(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator["Fie
     finally:
         connections.close_all()
         connection.settings_dict["NAME"] = empty
-        _administer(f'DROP DATABASE "{name}" WITH (FORCE)')
+        administer(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture
