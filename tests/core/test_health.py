@@ -52,7 +52,7 @@ def test_without_postgresql_it_is_not_ready(
 
 
 def test_a_hub_that_lost_postgresql_for_a_moment_is_ready_again(hub: Hub) -> None:
-    from tests.live import _administer
+    from tests.live import administer
 
     def ready() -> tuple[int, Any]:
         answer = requests.get(f"{hub.url}/readyz", timeout=10)
@@ -60,5 +60,5 @@ def test_a_hub_that_lost_postgresql_for_a_moment_is_ready_again(hub: Hub) -> Non
 
     assert ready() == (200, {"ok": True, "failing": []})
     name = hub.database.name
-    _administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
+    administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
     assert ready() == (200, {"ok": True, "failing": []})
