@@ -6,7 +6,7 @@ import secrets
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils.text import slugify
 from social_django.models import UserSocialAuth
@@ -43,17 +43,23 @@ def account_of_github(*, identity: UserIdentity, email: str = "", now: datetime.
 
     No other account is ever taken: not by an equal name, not by an equal address. In demo mode it is a demo account.
     """
-    user = _account_by_id(identity)
-    if user is None:
-        try:
-            with transaction.atomic():
-                return _make_account(identity, email=email, now=now)
-        except IntegrityError:  # the same person in two windows: the other one was faster
+    with transaction.atomic():
+        user = _account_by_id(identity)
+        if user is None:
+            # One new account at a time: the same person in two windows, or two with one login, would otherwise wait
+            # for each other's names.
+            _lock_new_accounts()
             user = _account_by_id(identity)
-            if user is None:
-                raise
-    _follow_github(user, identity, email=email)
+        if user is None:
+            return _make_account(identity, email=email, now=now)
+        _follow_github(user, identity, email=email)
     return user
+
+
+def _lock_new_accounts() -> None:
+    """Until the end of the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts: new account'))")
 
 
 def _account_by_id(identity: UserIdentity) -> User | None:
@@ -76,7 +82,6 @@ def _make_account(identity: UserIdentity, *, email: str, now: datetime.datetime)
     return user
 
 
-@transaction.atomic
 def _follow_github(user: User, identity: UserIdentity, *, email: str) -> None:
     if user.github_login != identity.login:
         _free_login(identity.login, keeper=user)

@@ -96,12 +96,20 @@ MOVES: dict[tuple[State | None, Verb], Move] = {
     (State.RETURNED, Verb.WITHDRAW): Move(State.WITHDRAWN, Party.VENDOR, "optional", Party.NOBODY, is_wordless=True),
 }
 
-RECUSAL = "Nobody decides on their own proposal"
+RECUSAL_OWN = "Nobody decides on their own proposal"
+RECUSAL_COLLEAGUE = "Nobody decides on a proposal of their own organisation"
 
 
-def is_recused(verb: Verb, *, is_proposer: bool) -> bool:
-    """Whether this is a decision on one's own proposal."""
-    return is_proposer and any(move.by is Party.MAINTAINERS for (_, known), move in MOVES.items() if known is verb)
+def recusal(verb: Verb, *, is_proposer: bool, is_colleague: bool) -> str:
+    """Why someone may not decide on a proposal, in one sentence; empty when they may, or when the verb decides nothing.
+
+    `is_colleague`: their organisation is the proposer's. Two people without an organisation have none in common.
+    """
+    if all(move.by is not Party.MAINTAINERS for (_, known), move in MOVES.items() if known is verb):
+        return ""
+    if is_proposer:
+        return RECUSAL_OWN
+    return RECUSAL_COLLEAGUE if is_colleague else ""
 
 
 def is_for_proposer(verb: Verb) -> bool:

@@ -47,6 +47,11 @@ def sees_contact(user: Any, proposal: Proposal) -> bool:
     return proposal.proposer_id == user.pk or user.may(Permission.PROPOSAL_DECIDE)
 
 
+def is_colleague(proposal: Proposal, user: User) -> bool:
+    """Whether the user's organisation is the proposer's. No query where the proposer came with the proposal."""
+    return user.organisation_id is not None and user.organisation_id == proposal.proposer.organisation_id
+
+
 def evidence_of(proposal: Proposal) -> QuerySet[Evidence]:
     """What the newest submission brought, in its order."""
     return proposal.evidence.filter(revision=proposal.revision)

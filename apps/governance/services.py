@@ -22,7 +22,7 @@ from apps.governance.enums import State, Verb
 from apps.governance.models import Evidence, Proposal, Transition
 from apps.governance.notices import announce
 from apps.governance.policy import MOVES, PROPOSED_LEVEL, SUBMISSIONS_PER_DAY, WORDS_MAX, Draft, Item, Move
-from apps.governance.selectors import evidence_of, known_repository
+from apps.governance.selectors import evidence_of, is_colleague, known_repository
 from apps.platforms.policy import LEVELS
 from apps.platforms.services import add_member, list_repository
 
@@ -222,8 +222,8 @@ def _locked(proposal: Proposal, verb: Verb, expected_revision: int, by: User) ->
     """The proposal under its row's lock, and the move that the verb is in its state."""
     locked = Proposal.objects.select_related("proposer").select_for_update(of=("self",)).get(pk=proposal.pk)
     is_proposer = locked.proposer_id == by.pk
-    if policy.is_recused(verb, is_proposer=is_proposer):
-        raise Problem("recusal", f"{policy.RECUSAL}: another maintainer has to.")
+    if why := policy.recusal(verb, is_proposer=is_proposer, is_colleague=is_colleague(locked, by)):
+        raise Problem("recusal", f"{why}: another maintainer has to.")
     if policy.is_for_proposer(verb) and not is_proposer:
         raise Problem("not_permitted", f"Only {locked.proposer}, who made the proposal, can do this.")
     move = MOVES.get((State(locked.state), verb))

@@ -148,10 +148,11 @@ def _page(
     moment = now()
     is_own = found.proposer_id == user.pk
     may_decide = user.may(Permission.PROPOSAL_DECIDE)
+    recusal = policy.recusal(Verb.ACCEPT, is_proposer=is_own, is_colleague=selectors.is_colleague(found, user))
 
     def form_of(verb: Verb) -> forms.Form | None:
         is_offered = (State(found.state), verb) in policy.MOVES and (
-            is_own if policy.is_for_proposer(verb) else may_decide and not is_own
+            is_own if policy.is_for_proposer(verb) else may_decide and not recusal
         )
         if not is_offered:
             return None
@@ -176,7 +177,7 @@ def _page(
         "return_form": offered[Verb.RETURN],
         "withdraw_form": offered[Verb.WITHDRAW],
         "may_edit": is_own and found.state == State.RETURNED,
-        "recusal": policy.RECUSAL if is_own and may_decide and found.state == State.WAITING else "",
+        "recusal": recusal if may_decide and found.state == State.WAITING else "",
         "is_own": is_own,
         "known": known,
         "consequences": consequences(known.level if known else UNLISTED, LEVEL.number) if decision else [],

@@ -18,7 +18,7 @@ from apps.governance.policy import (
     SUBMISSIONS_PER_DAY,
     criteria_of,
     is_for_proposer,
-    is_recused,
+    recusal,
     retry_at,
     url_finding,
 )
@@ -44,8 +44,20 @@ def test_whoever_is_next_is_told_unless_it_was_their_own_act() -> None:
 def test_every_verb_is_somebodys() -> None:
     assert {verb for _, verb in MOVES} == set(Verb)
     assert {verb for verb in Verb if is_for_proposer(verb)} == {Verb.SUBMIT, Verb.RESUBMIT, Verb.WITHDRAW}
-    assert {verb for verb in Verb if is_recused(verb, is_proposer=True)} == {Verb.ACCEPT, Verb.RETURN}
-    assert not any(is_recused(verb, is_proposer=False) for verb in Verb)
+
+
+@pytest.mark.parametrize(
+    ("is_proposer", "is_colleague", "why"),
+    [
+        (True, False, "Nobody decides on their own proposal"),
+        (True, True, "Nobody decides on their own proposal"),
+        (False, True, "Nobody decides on a proposal of their own organisation"),
+        (False, False, ""),
+    ],
+)
+def test_who_may_not_decide(is_proposer: bool, is_colleague: bool, why: str) -> None:
+    said = {verb: recusal(verb, is_proposer=is_proposer, is_colleague=is_colleague) for verb in Verb}
+    assert said == {verb: why if verb in (Verb.ACCEPT, Verb.RETURN) else "" for verb in Verb}
 
 
 def test_criteria_have_one_key_each() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.accounts.models import User
+from apps.accounts.models import Organisation, User
 from apps.accounts.policy import Role
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
+from apps.core.clock import now
 from apps.governance.models import Notice, Proposal
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
 from apps.platforms.policy import consequences
@@ -410,6 +411,24 @@ class TestWhoMay:
         assert answer.status_code == 403
         assert "Nobody decides on their own proposal: another maintainer has to." in Page(answer).text
         assert (fresh(made).state, len(history(made)), Repository.objects.count()) == ("waiting", 1, 0)
+
+    @pytest.mark.parametrize("act", ["accept", "return"])
+    def test_nobody_decides_on_a_proposal_of_their_organisation(
+        self, client: Client, made: Proposal, zoe: User, ada: User, act: str
+    ) -> None:
+        theirs, other = (Organisation.objects.create(slug=slug, name=slug, created_at=now()) for slug in ("aster", "birch"))
+        User.objects.filter(pk__in=[zoe.pk, ada.pk]).update(organisation=theirs)
+        client.force_login(ada)
+        page = Page(client.get(at(made)))
+        assert "Nobody decides on a proposal of their own organisation" in page.text
+        assert f'action="{at(made, act)}"' not in page.html
+        answer = say(client, made, act)
+        assert answer.status_code == 403
+        assert "Nobody decides on a proposal of their own organisation: another maintainer has to." in Page(answer).text
+        assert (fresh(made).state, len(history(made)), Repository.objects.count()) == ("waiting", 1, 0)
+        User.objects.filter(pk=ada.pk).update(organisation=other)
+        assert f'action="{at(made, act)}"' in Page(client.get(at(made))).html
+        assert say(client, made, act).status_code == 302
 
     @pytest.mark.parametrize("act", ["accept", "return"])
     def test_the_vendor_decides_on_nothing(self, client: Client, made: Proposal, zoe: User, act: str) -> None:
