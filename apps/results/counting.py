@@ -20,27 +20,32 @@ _QUEUE = (
     "THEN GREATEST(0, EXTRACT(EPOCH FROM {0}.start_seen_at - x.sent_at)) END"
 )
 
+# Read once for all counts. A run of the day brings its other jobs with it, whenever they were seen: they say what is
+# superseded, and on which day the run belongs.
 DAY = f"""
-WITH job AS (
-    SELECT {_SCOPE.format("j")} AS scope, j.status, j.bucket, j.run_attempt,
+WITH job AS MATERIALIZED (
+    SELECT j.delivery_id, j.run_id, {_SCOPE.format("j")} AS scope, j.status, j.bucket, j.run_attempt,
         j.start_seen_at, j.completed_at, j.first_seen_at,
         CASE WHEN j.run_attempt = 1 THEN {_QUEUE.format("j")} END AS queue,
-        {SUPERSEDED} AS superseded
-    FROM relay_job j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
-    WHERE j.repository_id = %(repository)s AND j.first_seen_at >= %(start)s AND j.first_seen_at < %(end)s
+        MAX(j.run_attempt) OVER (PARTITION BY j.delivery_id, j.run_id, j.workflow, j.job_name) > j.run_attempt
+            AS superseded,
+        j.first_seen_at >= %(start)s AND j.first_seen_at < %(end)s AS is_of_day
+    FROM (
+        SELECT DISTINCT delivery_id, run_id FROM relay_job
+        WHERE repository_id = %(repository)s AND first_seen_at >= %(start)s AND first_seen_at < %(end)s
+    ) AS seen
+    JOIN relay_job j ON j.repository_id = %(repository)s AND md5(j.delivery_id) = md5(seen.delivery_id)
+        AND j.run_id = seen.run_id
+    LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
 ), run AS (
-    SELECT {_SCOPE.format("r")} AS scope, (
-        COALESCE(MAX({_QUEUE.format("r")}), 0)
-        + EXTRACT(EPOCH FROM MAX(r.completed_at) - MIN(COALESCE(r.start_seen_at, r.first_seen_at)))
+    SELECT scope, (
+        COALESCE(MAX(queue), 0) + EXTRACT(EPOCH FROM MAX(completed_at) - MIN(COALESCE(start_seen_at, first_seen_at)))
     )::int AS seconds
-    FROM relay_job r LEFT JOIN relay_dispatch x ON x.id = r.dispatch_id
-    WHERE r.repository_id = %(repository)s AND r.run_attempt = 1
-        -- Jobs of one run may be first seen on several days. No run is seen over more than two.
-        AND r.first_seen_at >= %(start)s - interval '2 days' AND r.first_seen_at < %(end)s + interval '2 days'
-    GROUP BY r.delivery_id, r.run_id, 1
-    HAVING MIN(r.first_seen_at) >= %(start)s AND MIN(r.first_seen_at) < %(end)s AND BOOL_AND(r.status = 'completed')
-        AND BOOL_OR(r.start_seen_at IS NOT NULL)
-), runs AS (
+    FROM job WHERE run_attempt = 1
+    GROUP BY delivery_id, run_id, scope
+    HAVING MIN(first_seen_at) >= %(start)s AND MIN(first_seen_at) < %(end)s AND BOOL_AND(status = 'completed')
+        AND BOOL_OR(start_seen_at IS NOT NULL)
+), runs AS MATERIALIZED (
     SELECT scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY scope
 )
 SELECT job.scope,
@@ -63,5 +68,6 @@ SELECT job.scope,
     COALESCE(MIN(runs.seconds), ARRAY[]::int[]) AS runs,
     MAX(GREATEST(first_seen_at, start_seen_at, completed_at)) AS last_callback_at
 FROM job LEFT JOIN runs ON runs.scope = job.scope
+WHERE is_of_day
 GROUP BY job.scope
 """

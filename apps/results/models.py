@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.platforms.models import Repository
-from apps.results.metrics import BUCKETS, COUNTS, SCOPES, Counted
+from apps.results.metrics import SCOPES
 
 
 class DayFigures(models.Model):
@@ -45,11 +45,3 @@ class DayFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.repository} {self.scope} {self.day}"
-
-    @property
-    def counted(self) -> Counted:
-        return Counted(
-            buckets={bucket: getattr(self, bucket) for bucket in BUCKETS},
-            **{name: getattr(self, name) for name in COUNTS},
-            runs=tuple(self.runs),
-        )

@@ -416,7 +416,7 @@ class TestWhoMay:
     def test_nobody_decides_on_a_proposal_of_their_organisation(
         self, client: Client, made: Proposal, zoe: User, ada: User, act: str
     ) -> None:
-        theirs, other = (Organisation.objects.create(slug=slug, name=slug, created_at=now()) for slug in ("aster", "birch"))
+        theirs, other = (Organisation.objects.create(slug=s, name=s, created_at=now()) for s in ("aster", "birch"))
         User.objects.filter(pk__in=[zoe.pk, ada.pk]).update(organisation=theirs)
         client.force_login(ada)
         page = Page(client.get(at(made)))

@@ -1,5 +1,6 @@
 """The count of a day, in SQL, against the definitions written a second time in Python."""
 
+import dataclasses
 import datetime
 import itertools
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.results import services
-from apps.results.metrics import BUCKETS, Counted
+from apps.results.metrics import BUCKETS, COUNTS, Counted, add, pass_rate
 from apps.results.models import DayFigures
+from apps.results.selectors import platform_windows
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +93,15 @@ def kestrel() -> Repository:
 
 def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
     services.count_day(repository_id=repository.pk, day=day, now=NOON)
-    return {row.scope: row.counted for row in DayFigures.objects.filter(repository=repository, day=day)}
+    return {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
+
+
+def counted(row: DayFigures) -> Counted:
+    return Counted(
+        buckets={bucket: getattr(row, bucket) for bucket in BUCKETS},
+        **{name: getattr(row, name) for name in COUNTS},
+        runs=tuple(row.runs),
+    )
 
 
 def buckets(**counts: int) -> dict[str, int]:
@@ -151,8 +161,8 @@ def test_legs_of_one_attempt_all_count(kestrel: Repository) -> None:
 def test_an_answer_from_inside_the_dispatch_queued_for_no_time(kestrel: Repository) -> None:
     Run(kestrel, sent_at=at(3)).job("build", 1, 5)
     Run(kestrel, sent_at=None).job("build", 1, 5)
-    counted = count(kestrel)["pull_request"]
-    assert (counted.queued, counted.queue_seconds, counted.runs) == (1, 0, (240, 240))
+    found = count(kestrel)["pull_request"]
+    assert (found.queued, found.queue_seconds, found.runs) == (1, 0, (240, 240))
 
 
 def test_scopes_are_counted_apart(kestrel: Repository) -> None:
@@ -161,7 +171,7 @@ def test_scopes_are_counted_apart(kestrel: Repository) -> None:
     Run(kestrel, event="nightly").job("build", None, 5)
     Run(kestrel, event="periodic").job("build", None, 5, "failure")
     found = count(kestrel)
-    assert {scope: counted.buckets for scope, counted in found.items()} == {
+    assert {scope: sums.buckets for scope, sums in found.items()} == {
         "pull_request": buckets(success=1),
         "push": buckets(failure=1),
         "nightly": buckets(success=1, failure=1),
@@ -178,6 +188,50 @@ def test_a_job_belongs_to_the_utc_day_it_was_first_seen_on(kestrel: Repository) 
     assert tomorrow["pull_request"].buckets == buckets(success=1)
     # The run belongs to the day of its first job, whole.
     assert (len(today["pull_request"].runs), tomorrow["pull_request"].runs) == (1, ())
+
+
+def test_a_run_over_many_days_is_one_run_of_its_first_day(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 5)
+    run.job("test", 5 * 24 * 60, 5 * 24 * 60 + 9)
+    assert count(kestrel)["pull_request"].runs == ((5 * 24 * 60 + (5 * 24 * 60 + 9 - 1)) * 60,)
+    assert count(kestrel, TODAY + datetime.timedelta(days=5))["pull_request"].runs == ()
+
+
+def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
+    made = listed({"kestrel-demo/torch-kestrel": 2, "fen-demo/torch-fen": 2, "fen-demo/other": 2})
+    one, other = made["fen-demo/torch-fen"], made["fen-demo/other"]
+    Repository.objects.filter(pk=other.pk).update(platform=one.platform)
+    for back in (0, 1, 13, 14, 29, 30):
+        for repository in made.values():
+            run = Run(repository)
+            run.job("build", 1 - back * 24 * 60, 5 + back - back * 24 * 60)
+            run.job("test", 2 - back * 24 * 60, 9 - back * 24 * 60, "failure" if back == 13 else "success")
+            Run(repository, event="push").job("build", 3 - back * 24 * 60)
+    # Of a day without an ended run there is nothing to put in order.
+    Run(one).job("build", 4)
+    services.recount(days=32, now=NOON)
+    of_one = DayFigures.objects.filter(repository__in=[one, other], scope="pull_request")
+    by_day = {
+        back: add(counted(row) for row in of_one.filter(day=TODAY - datetime.timedelta(days=back)))
+        for back in range(29, -1, -1)
+    }
+    found = platform_windows(scope="pull_request", today=TODAY, days=14, strip_days=30)
+    assert set(found) == {one.platform_id, made["kestrel-demo/torch-kestrel"].platform_id}
+    window, expected = found[one.platform_id], add(by_day[back] for back in range(14))
+    assert (expected.rows, len(expected.runs)) == (13, 6)
+    assert in_order(window.counted) == in_order(expected)
+    assert [(day.day, day.rate) for day in window.strip] == [
+        (TODAY - datetime.timedelta(days=back), pass_rate(sums)) for back, sums in by_day.items()
+    ]
+    assert window.today.buckets == by_day[0].buckets
+    assert (window.last_callback_at, window.counted_at) == (at(9), NOON)
+    alone = platform_windows(scope="pull_request", today=TODAY, days=14, strip_days=30, platform=one.platform)
+    assert {pk: in_order(same.counted) for pk, same in alone.items()} == {one.platform_id: in_order(expected)}
+
+
+def in_order(sums: Counted) -> Counted:
+    return dataclasses.replace(sums, runs=tuple(sorted(sums.runs)))
 
 
 def test_another_repository_is_not_counted(kestrel: Repository) -> None:
@@ -204,8 +258,7 @@ def test_recount_finds_the_days_that_have_jobs(kestrel: Repository) -> None:
 
 def test_a_jobs_own_properties_say_what_its_count_says(kestrel: Repository) -> None:
     job = Run(kestrel).job("build", 2, 12)
-    counted = count(kestrel)["pull_request"]
-    assert (job.queue_seconds, job.execution_seconds) == (counted.queue_seconds, 600.0)
+    assert (job.queue_seconds, job.execution_seconds) == (count(kestrel)["pull_request"].queue_seconds, 600.0)
 
 
 def test_a_callback_leaves_a_wakeup_for_its_day(
@@ -232,7 +285,7 @@ def test_a_callback_leaves_a_wakeup_for_its_day(
     earlier = f"{kestrel.pk}:{job.first_seen_at.date() - datetime.timedelta(days=3)}"
     assert set(Wakeup.objects.values_list("key", flat=True)) == {key, earlier}
     assert services.count_days([key, earlier], now=now()) == 2
-    assert {row.day.isoformat(): row.counted.buckets for row in DayFigures.objects.all()} == {
+    assert {row.day.isoformat(): counted(row).buckets for row in DayFigures.objects.all()} == {
         key.partition(":")[2]: buckets(in_progress=1),
         earlier.partition(":")[2]: buckets(superseded=1),
     }
