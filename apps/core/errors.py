@@ -42,7 +42,7 @@ CODES: dict[str, Code] = {
         "Send back the delivery_id that the hub's repository_dispatch carried.",
     ),
     "not_permitted": Code(403, "Not permitted", "Ask a maintainer, or sign in as someone who may."),
-    "recusal": Code(403, "Nobody decides on their own, or their organisation's", "Ask a maintainer of another organisation to decide."),
+    "recusal": Code(403, "Nobody decides about their own", "Ask a maintainer of another organisation to decide."),
     "write_access": Code(
         403,
         "Write access to the repository is not proven",
