@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Lower
 from django.http import Http404
@@ -14,6 +13,7 @@ from django.http import Http404
 from apps.accounts.policy import allows_on_own_platform
 from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
+from apps.core.statements import prepared
 from apps.platforms.allowlist import FULL_NAME
 from apps.platforms.models import Invitation, Membership, Platform, Repository
 
@@ -154,12 +154,12 @@ def standing_of(*, github_id: int, full_name: str) -> Standing | None:
 
     A listed one goes before an unlisted one: a repository that was renamed and listed anew is the listed one.
     """
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
             "SELECT id, full_name, level, github_id, github_owner_id FROM platforms_repository "
-            "WHERE github_id = %s OR lower(full_name) = lower(%s) "
-            "ORDER BY level > 0 DESC, (github_id IS NOT DISTINCT FROM %s) DESC LIMIT 1",
-            [github_id, full_name, github_id],
+            "WHERE github_id = %(id)s OR lower(full_name) = lower(%(name)s) "
+            "ORDER BY level > 0 DESC, (github_id IS NOT DISTINCT FROM %(id)s) DESC LIMIT 1",
+            {"id": github_id, "name": full_name},
         )
         row = cursor.fetchone()
     return Standing(*row) if row else None

@@ -179,11 +179,10 @@ def verify(token: str) -> Identity:
     keys cannot be fetched at all.
     """
     try:
-        header = jwt.get_unverified_header(token)
-        unverified = jwt.decode(token, options={"verify_signature": False})
+        unverified = jwt.decode_complete(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
         raise Refused("token_invalid", "The token is not a JWT.", reason="not a JWT") from None
-    claimed = unverified.get("iss")
+    header, claimed = unverified["header"], unverified["payload"].get("iss")
     anchor = next((entry for entry in settings.OIDC_ISSUERS if entry["issuer"] == claimed), None)
     if anchor is None:
         raise Refused(

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from apps.core.ids import public_id
+from apps.core.statements import prepared
 from apps.relay.enums import Answer, Bucket, JobStatus
 from apps.relay.fields import Callback
 from apps.relay.policy import Counts, Row, State
@@ -112,7 +111,7 @@ class Known:
 
 def read(repository_id: int, callback: Callback) -> Known:
     """One round trip: delivery, dispatch and job of this callback, where they exist."""
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(READ, _key(repository_id, callback))
         row = cursor.fetchone()
     event, head_sha, pr_number, dispatch_id, job_id, job_public_id, revision, status, conclusion, *rest = row
@@ -189,7 +188,7 @@ def keep_private(repository_id: int, callback: Callback, *, claims: dict[str, st
 
 
 def _execute(statement: str, values: dict[str, Any]) -> bool:
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(statement, values)
         return cursor.rowcount == 1
 
