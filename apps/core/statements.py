@@ -25,4 +25,4 @@ def prepared() -> CursorWrapper:
     raw = connection.connection
     # Django's cursors never prepare, whatever this says.
     raw.prepare_threshold = 0
-    return connection.make_cursor(_Cursor(raw))
+    return connection.make_cursor(_Cursor(raw))  # type: ignore[arg-type]  its stub names what it returns

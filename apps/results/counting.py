@@ -1,73 +1,89 @@
-"""The SQL behind metrics.Counted: one repository's day, read from its jobs.
+"""The SQL behind metrics.Counted: days of repositories, counted from their jobs and written in one statement.
 
 A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. A job is superseded when
 the same run has a later attempt of the same workflow and job name: attempts supersede per job, never per run.
 """
 
+from apps.results.metrics import BUCKETS, COUNTS, ENDED
+
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
-
-SUPERSEDED = """EXISTS (
-    SELECT 1 FROM relay_job h WHERE h.repository_id = j.repository_id AND md5(h.delivery_id) = md5(j.delivery_id)
-    AND h.run_id = j.run_id AND h.run_attempt > j.run_attempt
-    AND md5(h.workflow) = md5(j.workflow) AND md5(h.job_name) = md5(j.job_name))"""
-
-_SCOPE = "CASE WHEN {0}.event_type = 'periodic' THEN 'nightly' ELSE {0}.event_type END"
 
 # Queue time is the hub's: from GitHub's acceptance of the dispatch to the first callback. An answer from inside the
 # dispatch queued for no time.
 _QUEUE = (
-    "CASE WHEN {0}.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
-    "THEN GREATEST(0, EXTRACT(EPOCH FROM {0}.start_seen_at - x.sent_at)) END"
+    "CASE WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
+    "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) END"
 )
 
-# Read once for all counts. A run of the day brings its other jobs with it, whenever they were seen: they say what is
-# superseded, and on which day the run belongs.
-DAY = f"""
-WITH job AS MATERIALIZED (
-    SELECT j.delivery_id, j.run_id, {_SCOPE.format("j")} AS scope, j.status, j.bucket, j.run_attempt,
-        j.start_seen_at, j.completed_at, j.first_seen_at,
-        CASE WHEN j.run_attempt = 1 THEN {_QUEUE.format("j")} END AS queue,
-        MAX(j.run_attempt) OVER (PARTITION BY j.delivery_id, j.run_id, j.workflow, j.job_name) > j.run_attempt
-            AS superseded,
-        j.first_seen_at >= %(start)s AND j.first_seen_at < %(end)s AS is_of_day
-    FROM (
-        SELECT DISTINCT delivery_id, run_id FROM relay_job
-        WHERE repository_id = %(repository)s AND first_seen_at >= %(start)s AND first_seen_at < %(end)s
-    ) AS seen
-    JOIN relay_job j ON j.repository_id = %(repository)s AND md5(j.delivery_id) = md5(seen.delivery_id)
-        AND j.run_id = seen.run_id
-    LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
+_CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND {})"
+_TIMED = "bucket <> 'timed_out' AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL"
+_SUMS = {
+    **{bucket: _CURRENT.format(f"bucket = '{bucket}'") for bucket in (*ENDED, "in_progress")},
+    "superseded": "COUNT(*) FILTER (WHERE superseded)",
+    "first_ended": "COUNT(*) FILTER (WHERE run_attempt = 1 AND status = 'completed')",
+    "first_success": "COUNT(*) FILTER (WHERE run_attempt = 1 AND bucket = 'success')",
+    "timed": _CURRENT.format(_TIMED),
+    "overrun": _CURRENT.format(f"{_TIMED} AND completed_at - start_seen_at > make_interval(secs => %(overrun)s)"),
+    "queued": "COUNT(queue)",
+    "queue_seconds": "COALESCE(SUM(queue), 0)",
+    "last_callback_at": "MAX(GREATEST(first_seen_at, start_seen_at, completed_at))",
+}
+_COLUMNS = (*_SUMS, "runs")
+assert set(_SUMS) == {*BUCKETS, *COUNTS, "last_callback_at"}
+
+# One count of a day at a time: the later one reads what the earlier one has not seen. In order, so that none waits
+# for another in a circle.
+LOCK = """
+SELECT pg_advisory_xact_lock((repository_id %% 2147483648)::int, day - date '2000-01-01')
+FROM (SELECT * FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day) ORDER BY 1, 2) AS day
+"""
+
+# A run of a day brings its other jobs with it, whenever they were seen: they say what is superseded, and to which day
+# the run belongs. OFFSET 0 keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has,
+# and would read the whole table.
+COUNT = f"""
+WITH day AS (
+    SELECT repository_id, day, day::timestamp AT TIME ZONE 'UTC' AS began,
+        (day + 1)::timestamp AT TIME ZONE 'UTC' AS ended
+    FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day)
+), seen AS (
+    SELECT DISTINCT day.repository_id, j.delivery_id, j.run_id
+    FROM day, LATERAL (
+        SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id
+            AND first_seen_at >= day.began AND first_seen_at < day.ended OFFSET 0
+    ) AS j
+), job AS MATERIALIZED (
+    SELECT j.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date AS day,
+        CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
+        j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at, j.completed_at, j.first_seen_at,
+        {_QUEUE} AS queue,
+        MAX(j.run_attempt) OVER (
+            PARTITION BY j.repository_id, j.delivery_id, j.run_id, j.workflow, j.job_name
+        ) > j.run_attempt AS superseded
+    FROM seen, LATERAL (
+        SELECT * FROM relay_job WHERE repository_id = seen.repository_id
+            AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
+    ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
 ), run AS (
-    SELECT scope, (
+    SELECT repository_id, MIN(day) AS day, scope, (
         COALESCE(MAX(queue), 0) + EXTRACT(EPOCH FROM MAX(completed_at) - MIN(COALESCE(start_seen_at, first_seen_at)))
     )::int AS seconds
     FROM job WHERE run_attempt = 1
-    GROUP BY delivery_id, run_id, scope
-    HAVING MIN(first_seen_at) >= %(start)s AND MIN(first_seen_at) < %(end)s AND BOOL_AND(status = 'completed')
-        AND BOOL_OR(start_seen_at IS NOT NULL)
+    GROUP BY repository_id, delivery_id, run_id, scope
+    HAVING BOOL_AND(status = 'completed') AND BOOL_OR(start_seen_at IS NOT NULL)
 ), runs AS MATERIALIZED (
-    SELECT scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY scope
+    SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY 1, 2, 3
+), counted AS MATERIALIZED (
+    SELECT repository_id, day, scope, {", ".join(f"{sql} AS {name}" for name, sql in _SUMS.items())}
+    FROM job JOIN day USING (repository_id, day)
+    GROUP BY 1, 2, 3
+), gone AS (
+    DELETE FROM results_dayfigures f USING day WHERE f.repository_id = day.repository_id AND f.day = day.day
+        AND (f.repository_id, f.day, f.scope) NOT IN (SELECT repository_id, day, scope FROM counted)
 )
-SELECT job.scope,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'success') AS success,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'failure') AS failure,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'timed_out') AS timed_out,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'cancelled') AS cancelled,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'contradicted') AS contradicted,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'neutral') AS neutral,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket = 'in_progress') AS in_progress,
-    COUNT(*) FILTER (WHERE superseded) AS superseded,
-    COUNT(*) FILTER (WHERE run_attempt = 1 AND status = 'completed') AS first_ended,
-    COUNT(*) FILTER (WHERE run_attempt = 1 AND bucket = 'success') AS first_success,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket <> 'timed_out'
-        AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL) AS timed,
-    COUNT(*) FILTER (WHERE NOT superseded AND bucket <> 'timed_out'
-        AND completed_at - start_seen_at > make_interval(secs => %(overrun)s)) AS overrun,
-    COUNT(queue) AS queued,
-    COALESCE(SUM(queue), 0)::bigint AS queue_seconds,
-    COALESCE(MIN(runs.seconds), ARRAY[]::int[]) AS runs,
-    MAX(GREATEST(first_seen_at, start_seen_at, completed_at)) AS last_callback_at
-FROM job LEFT JOIN runs ON runs.scope = job.scope
-WHERE is_of_day
-GROUP BY job.scope
+INSERT INTO results_dayfigures (repository_id, day, scope, {", ".join(_COLUMNS)}, counted_at)
+SELECT repository_id, day, scope, {", ".join(_SUMS)}, COALESCE(runs.seconds, ARRAY[]::int[]), %(now)s
+FROM counted LEFT JOIN runs USING (repository_id, day, scope)
+ON CONFLICT (repository_id, scope, day) DO UPDATE SET counted_at = excluded.counted_at,
+    {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}
 """

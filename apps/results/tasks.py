@@ -1,5 +1,7 @@
 """Background tasks of results."""
 
+import datetime
+
 from celery import shared_task
 
 from apps.core.clock import now
@@ -23,6 +25,11 @@ def recount_recent() -> int:
 
 
 @shared_task
-def count_days(keys: list[str]) -> int:
-    """Count the days on which jobs have changed."""
-    return services.count_days(keys, now=now())
+def count_days(keys: list[str]) -> None:
+    """Count the days on which jobs have changed, each `<repository pk>:<day>`."""
+    services.count_days([_day_of(key) for key in keys], now=now())
+
+
+def _day_of(key: str) -> services.RepositoryDay:
+    repository_id, _, day = key.partition(":")
+    return int(repository_id), datetime.date.fromisoformat(day)

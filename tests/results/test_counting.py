@@ -13,7 +13,7 @@ from django.test import Client
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.relay.models import Delivery, Dispatch, Job
-from apps.results import services
+from apps.results import services, tasks
 from apps.results.metrics import BUCKETS, COUNTS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
@@ -92,7 +92,7 @@ def kestrel() -> Repository:
 
 
 def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
-    services.count_day(repository_id=repository.pk, day=day, now=NOON)
+    services.count_days([(repository.pk, day)], now=NOON)
     return {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
 
 
@@ -284,7 +284,7 @@ def test_a_callback_leaves_a_wakeup_for_its_day(
     made.post(made.body(run_attempt="2"), token=made.token(run_attempt="2"))
     earlier = f"{kestrel.pk}:{job.first_seen_at.date() - datetime.timedelta(days=3)}"
     assert set(Wakeup.objects.values_list("key", flat=True)) == {key, earlier}
-    assert services.count_days([key, earlier], now=now()) == 2
+    tasks.count_days([key, earlier])
     assert {row.day.isoformat(): counted(row).buckets for row in DayFigures.objects.all()} == {
         key.partition(":")[2]: buckets(in_progress=1),
         earlier.partition(":")[2]: buckets(superseded=1),
