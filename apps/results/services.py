@@ -23,7 +23,12 @@ def count_days(days: Iterable[RepositoryDay], *, now: datetime.datetime) -> None
     Idempotent; two counts of a day at once end as one, since each replaces it as a whole.
     """
     repositories, dates = zip(*set(days), strict=True)
-    values: dict[str, Any] = {"repositories": list(repositories), "days": list(dates), "overrun": OVERRUN_SECONDS, "now": now}
+    values: dict[str, Any] = {
+        "repositories": list(repositories),
+        "days": list(dates),
+        "overrun": OVERRUN_SECONDS,
+        "now": now,
+    }
     with connection.cursor() as cursor:
         cursor.execute(LOCK, values)
         cursor.execute(COUNT, values)
