@@ -45,6 +45,12 @@ class SeatForm(forms.Form):
         super().__init__(data, auto_id="seat-%s", initial={"organisation": user.organisation_id})
 
 
+class SwitchForm(forms.Form):
+    """Switch an account off, or on again."""
+
+    reason = _reason()
+
+
 class OrganisationForm(forms.Form):
     """A new organisation."""
 

@@ -154,10 +154,7 @@ def remove_role(
     if source is not None:
         grants = grants.filter(source=source)
     if role is Role.ADMIN:
-        # Locked, so that two admins do not remove each other at once.
-        admins = RoleGrant.objects.select_for_update().filter(role=role, user__is_active=True).order_by("pk")
-        if set(admins.values_list("user_id", flat=True)) == {user.pk}:
-            raise Problem("last_admin", f"{user.get_username()} is the only admin.")
+        _keep_an_admin(user)
     sources = sorted(grants.values_list("source", flat=True))
     if not grants.delete()[0]:
         return False
@@ -172,6 +169,39 @@ def remove_role(
         before={"role": role.value},
         reason=reason,
         evidence={"sources": sources},
+        now=now,
+        is_decision=False,
+    )
+    return True
+
+
+def _keep_an_admin(user: User) -> None:
+    # Locked, so that two admins do not remove each other at once.
+    admins = RoleGrant.objects.select_for_update().filter(role=Role.ADMIN, user__is_active=True).order_by("pk")
+    if set(admins.values_list("user_id", flat=True)) == {user.pk}:
+        raise Problem("last_admin", f"{user.get_username()} is the only admin.")
+
+
+@transaction.atomic
+def switch_account(*, user: User, is_active: bool, reason: str, actor: Actor, now: datetime.datetime) -> bool:
+    """Switch an account off, or on again. Returns False when it is so already.
+
+    Off, it ends every session, and neither sign-in nor API token opens anything; what it has stays. Raises Problem
+    `malformed` without a reason, `last_admin` when nobody would be left to switch it on.
+    """
+    reason = _checked(reason)
+    if not is_active:
+        _keep_an_admin(user)
+    changed = User.objects.filter(pk=user.pk, is_active=not is_active)
+    if not changed.update(is_active=is_active, session_epoch=F("session_epoch") + 1):
+        return False
+    UserSession.objects.filter(user=user).delete()
+    audit_services.record(
+        action=Action.SWITCHED_ON if is_active else Action.SWITCHED_OFF,
+        actor=actor,
+        subject=subject_of(user),
+        summary=f"Account {user.get_username()} switched {'on' if is_active else 'off'}",
+        reason=reason,
         now=now,
         is_decision=False,
     )

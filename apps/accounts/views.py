@@ -20,14 +20,24 @@ from social_django.utils import load_backend, load_strategy
 from apps.accounts.backends import GitHubBackend, HubBackend
 from apps.accounts.demo import DEMO_ACCOUNTS
 from apps.accounts.github import is_in_maintainer_team, is_offered, keep_token, with_github_form
-from apps.accounts.services import sync_team_role
+from apps.accounts.services import digest_of, sync_team_role
 from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import Problem
+from apps.core.limits import Limit
 
 log = logging.getLogger(__name__)
 
 _NEXT = "github_next"
+
+
+# Of one name: guessing a password takes longer than anyone has.
+FAILED_SIGN_INS = Limit("sign-in", 10, "failed sign-ins with this name")
+
+
+def _named(request: HttpRequest) -> str:
+    """Whom a sign-in is about, as a key of bounded length."""
+    return digest_of(request.POST.get("username", "").casefold())
 
 
 class _LoginView(LoginView):
@@ -41,7 +51,12 @@ class _LoginView(LoginView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.LOCAL_SIGN_IN:
             raise Problem("not_permitted", "Names and passwords are not taken here: sign in with GitHub.")
+        FAILED_SIGN_INS.check(_named(request))
         return super().post(request, *args, **kwargs)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        FAILED_SIGN_INS.take(_named(self.request))
+        return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

@@ -23,6 +23,8 @@ class Action(models.TextChoices):
     ORGANISATION_CREATED = "organisation.created", "Organisation created"
     ORGANISATION_SET = "user.organisation_set", "Organisation set"
     SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere", "Signed out everywhere"
+    SWITCHED_OFF = "user.switched_off", "Account switched off"
+    SWITCHED_ON = "user.switched_on", "Account switched on"
     MEMBER_ADDED = "platform.member_added", "Member added"
     MEMBER_REMOVED = "platform.member_removed", "Member removed"
     INVITATION_CREATED = "platform.invitation_created", "Invitation created"

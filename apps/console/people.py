@@ -11,9 +11,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.accounts import selectors
-from apps.accounts.forms import GrantForm, OrganisationForm, RemoveForm, SeatForm
+from apps.accounts.forms import GrantForm, OrganisationForm, RemoveForm, SeatForm, SwitchForm
 from apps.accounts.models import User
-from apps.accounts.services import actor_of, create_organisation, grant_role, remove_role, set_organisation
+from apps.accounts.services import (
+    actor_of,
+    create_organisation,
+    grant_role,
+    remove_role,
+    set_organisation,
+    switch_account,
+)
 from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.errors import Problem
@@ -48,7 +55,7 @@ def people(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def person(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     """`/people/<id>/`: one user. POST `act`, each with a `reason`: `grant` (`role`), `remove` (`role`), `seat`
-    (`organisation`, empty for none)."""
+    (`organisation`, empty for none), `off`, `on`."""
     found = selectors.person_or_404(public_id)
     roles = selectors.roles_granted(found)
     act = request.POST.get("act") if request.method == "POST" else ""
@@ -56,6 +63,7 @@ def person(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "grant": GrantForm(request.POST if act == "grant" else None, auto_id="grant-%s"),
         "remove": RemoveForm(request.POST if act == "remove" else None, roles=[role for role, _ in roles]),
         "seat": SeatForm(request.POST if act == "seat" else None, user=found),
+        **{turn: SwitchForm(request.POST if act == turn else None, auto_id="switch-%s") for turn in ("off", "on")},
     }
     if request.method == "POST":
         form = all_forms.get(act or "")
@@ -85,6 +93,9 @@ def _apply(request: HttpRequest, act: str, user: User, form: forms.Form) -> str:
     if act == "seat":
         set_organisation(user=user, actor=actor, now=moment, **values)
         return f"{user} belongs to {values['organisation'] or 'no organisation'}."
+    if act in ("off", "on"):
+        is_new = switch_account(user=user, is_active=act == "on", actor=actor, now=moment, **values)
+        return f"{user} is switched {act}." if is_new else f"{user} was switched {act} already."
     word = values["role"].label.lower()
     if act == "grant":
         is_new = grant_role(user=user, actor=actor, now=moment, **values)

@@ -23,6 +23,6 @@ def prepared() -> CursorWrapper:
     """A cursor of Django's connection whose statements are prepared. Errors and counted queries are Django's own."""
     connection.ensure_connection()
     raw = connection.connection
-    # Django's cursors never prepare, whatever this says.
+    # Django's cursors never prepare, whatever this says. (The stub of make_cursor names what it returns.)
     raw.prepare_threshold = 0
-    return connection.make_cursor(_Cursor(raw))  # type: ignore[arg-type]  its stub names what it returns
+    return connection.make_cursor(_Cursor(raw))  # type: ignore[arg-type]

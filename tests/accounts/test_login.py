@@ -35,6 +35,22 @@ def test_a_wrong_name_or_password_is_refused(client: Client, ada: User, wrong: d
     assert signed_in_as(client) is None
 
 
+def test_a_password_cannot_be_guessed_for_long(client: Client, ada: User, empty_redis: None) -> None:
+    user(username="eve")
+    wrong = SIGN_IN | {"password": "other"}
+    assert [client.post(LOGIN, wrong).status_code for _ in range(11)] == [200] * 10 + [429]
+    # Not with the right one either, nor with the name in other letters; someone else gets in.
+    answer = client.post(LOGIN, SIGN_IN | {"username": "ADA"})
+    assert (answer.status_code, Page(answer).heading) == (429, "Too many requests")
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert signed_in_as(client) is None
+    assert client.post(LOGIN, SIGN_IN | {"username": "eve"}).status_code == 302
+
+
+def test_right_passwords_are_not_counted(client: Client, ada: User, empty_redis: None) -> None:
+    assert {client.post(LOGIN, SIGN_IN).status_code for _ in range(12)} == {302}
+
+
 def test_an_inactive_user_is_refused(client: Client) -> None:
     user(username="ada", is_active=False)
     client.post(LOGIN, SIGN_IN)

@@ -7,7 +7,7 @@ from django.test import Client
 
 from apps.accounts.models import Organisation, RoleGrant, User
 from apps.accounts.policy import Role
-from apps.accounts.services import create_organisation, grant_role
+from apps.accounts.services import create_api_token, create_organisation, grant_role
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core.clock import now
@@ -147,6 +147,41 @@ def test_the_last_admin_stays(client: Client, admin: User) -> None:
     user(Role.ADMIN, username="ada")
     assert client.post(page_of(admin), form).status_code == 302
     assert client.get(URL).status_code == 403
+
+
+def test_an_account_is_switched_off_and_on_again(client: Client, admin: User) -> None:
+    ada = user(Role.MAINTAINER, username="ada")
+    token = create_api_token(user=ada, note="laptop", actor=TESTS, now=now())
+    session, bearer = Client(), {"Authorization": f"Bearer {token}"}
+    session.force_login(ada)
+    url = "/api/v1/repositories/acme/torch/level/"
+
+    def opens() -> tuple[int, int]:
+        # An empty body is malformed to whoever may send one.
+        return session.get("/rejections/").status_code, client.post(url, {}, "application/json", headers=bearer).status_code
+
+    assert opens() == (200, 400)
+    answer = client.post(page_of(ada), {"act": "off", "reason": "left"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, page_of(ada))
+    page = Page(client.get(page_of(ada)))
+    assert "ada is switched off." in page.text
+    assert opens() == (302, 401)
+    client.post(page_of(ada), {"act": "off", "reason": "again"})  # so already
+    client.post(page_of(ada), {"act": "on", "reason": "is back"})
+    # The session stays ended; the token opens again, with the role that there was.
+    assert opens() == (302, 400)
+    assert User.objects.get(pk=ada.pk).roles == {Role.MAINTAINER}
+    common = {"before": {}, "after": {}, "evidence": {}, "is_decision": False, "by": "root"}
+    assert told(2) == [
+        common | {"action": "user.switched_off", "summary": "Account ada switched off", "reason": "left"},
+        common | {"action": "user.switched_on", "summary": "Account ada switched on", "reason": "is back"},
+    ]
+
+
+def test_the_last_admin_cannot_be_switched_off(client: Client, admin: User) -> None:
+    answer = client.post(page_of(admin), {"act": "off", "reason": "tired"})
+    assert (answer.status_code, "root is the only admin." in Page(answer).text) == (200, True)
+    assert User.objects.get(pk=admin.pk).is_active
 
 
 def test_an_organisation_is_made_and_someone_belongs_to_it(client: Client, admin: User) -> None:

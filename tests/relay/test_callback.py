@@ -1,5 +1,6 @@
 """`POST /github/callback`: identity, levels, the life of a job."""
 
+import dataclasses
 import datetime
 import json
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from django.test import Client, override_settings
 
 from apps.audit.models import Event
 from apps.platforms.models import Repository
-from apps.relay import fields
+from apps.relay import fields, limits
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.services import fan_out
 from apps.simulator.standin import GitHubStandIn
@@ -496,11 +497,7 @@ def test_extreme_times_are_kept_as_said(kestrel: Downstream) -> None:
 def test_past_the_limit_a_repository_is_told_how_long_to_wait(
     kestrel: Downstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from limits import RateLimitItemPerMinute
-
-    from apps.relay import limits
-
-    monkeypatch.setattr(limits, "_LIMIT", RateLimitItemPerMinute(3, namespace="tests"))
+    monkeypatch.setattr(limits, "LIMIT", dataclasses.replace(limits.LIMIT, per_minute=3))
     assert [kestrel.start(job_name=str(n)).status_code for n in range(4)] == [200, 200, 200, 429]
     response = kestrel.start(job_name="5")
     assert refusal(response) == (429, "rate_limited", None)
@@ -515,37 +512,24 @@ def test_65_jobs_of_one_run_that_start_together_pass(kestrel: Downstream) -> Non
 
 
 def test_without_redis_callbacks_still_land(kestrel: Downstream) -> None:
-    from apps.relay import limits
-
-    limits._limiter.cache_clear()
-    try:
-        with override_settings(REDIS_URL="unix:///nowhere/redis.sock"):
-            assert answer(kestrel.start()) == APPLIED
-    finally:
-        limits._limiter.cache_clear()
+    with override_settings(REDIS_URL="unix:///nowhere/redis.sock"):
+        assert answer(kestrel.start()) == APPLIED
 
 
-def test_answers_never_hold_a_500(kestrel: Downstream) -> None:
+def test_answers_never_hold_a_500(kestrel: Downstream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every field of the table in turn set to each of these, over HTTP: the answer names what is wrong, or takes it."""
     values: list[Any] = [None, "", [], {}, 0, -1, 1.5, True, "x", "\x00", "\ud800", 10**25, "9" * 400, ["\x00"]]
-    from limits import RateLimitItemPerMinute
-
-    from apps.relay import limits
-
-    limits._LIMIT = RateLimitItemPerMinute(10_000, namespace="tests")
+    monkeypatch.setattr(limits, "LIMIT", dataclasses.replace(limits.LIMIT, per_minute=10_000))
     seen = set()
-    try:
-        for row in fields.FIELDS:
-            for value in values:
-                body = kestrel.body(conclusion="success")
-                node: Any = body
-                *parents, name = row.path.split(".")
-                for parent in parents:
-                    node = node.setdefault(parent, {})
-                node[name] = value
-                seen.add(kestrel.post(json.dumps(body).encode()).status_code)
-    finally:
-        limits._LIMIT = RateLimitItemPerMinute(limits.CALLBACKS_PER_MINUTE, namespace="accelhub")
+    for row in fields.FIELDS:
+        for value in values:
+            body = kestrel.body(conclusion="success")
+            node: Any = body
+            *parents, name = row.path.split(".")
+            for parent in parents:
+                node = node.setdefault(parent, {})
+            node[name] = value
+            seen.add(kestrel.post(json.dumps(body).encode()).status_code)
     assert seen == {200, 400, 403, 409}
 
 
