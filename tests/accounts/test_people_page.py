@@ -36,7 +36,7 @@ def acme(name: str = "Acme", slug: str = "acme") -> Organisation:
 
 
 def told(count: int = 1) -> list[dict[str, Any]]:
-    """The newest events, oldest first."""
+    """The newest events, newest first."""
     keys = ("action", "summary", "before", "after", "reason", "evidence", "is_decision")
     events = list(Event.objects.order_by("-seq")[:count])
     return [{key: body_of(event)[key] for key in keys} | {"by": body_of(event)["actor"]["label"]} for event in events]
@@ -173,8 +173,8 @@ def test_an_account_is_switched_off_and_on_again(client: Client, admin: User) ->
     assert User.objects.get(pk=ada.pk).roles == {Role.MAINTAINER}
     common = {"before": {}, "after": {}, "evidence": {}, "is_decision": False, "by": "root"}
     assert told(2) == [
-        common | {"action": "user.switched_off", "summary": "Account ada switched off", "reason": "left"},
         common | {"action": "user.switched_on", "summary": "Account ada switched on", "reason": "is back"},
+        common | {"action": "user.switched_off", "summary": "Account ada switched off", "reason": "left"},
     ]
 
 
