@@ -16,9 +16,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from pytest_django import DjangoDbBlocker
 
 from tests.live import Hub, administer
+from tests.sign_in import github
 
 if TYPE_CHECKING:
     from tests.e2e.field import Field
+
+__all__ = ["github"]
 
 MISSING = "NO BROWSER TEST RAN: Chromium is missing. Get it: apt-get update && apt-get install -y chromium"
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -102,6 +105,8 @@ class Watch:
         self.origin = origin
         # Addresses whose own refusal is the page that is looked at: Chromium writes a line about it.
         self.refusals: set[str] = set()
+        # Where else a browser may be sent: GitHub, to sign in.
+        self.elsewhere: set[str] = set()
 
     def over(self, context: BrowserContext) -> None:
         context.on("console", self._console)
@@ -115,7 +120,7 @@ class Watch:
 
     def _request(self, request: Request) -> None:
         to = urlsplit(request.url)
-        if f"{to.scheme}://{to.netloc}" != self.origin and to.scheme != "data":
+        if f"{to.scheme}://{to.netloc}" not in {self.origin, *self.elsewhere} and to.scheme != "data":
             self.troubles.append(f"request to another host: {request.url}")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import sign_in
+from apps.simulator.standin import GitHubStandIn
+from tests.e2e.conftest import Watch, sign_in
 from tests.e2e.field import Field
 
 SCRIPTS = pytest.mark.parametrize("javascript", [True, False], ids=["javascript", "no javascript"])
@@ -147,3 +148,45 @@ def test_a_maintainer_returns_a_proposal(new_page: NewPage, field: Field, javasc
     expect(page.get_by_role("region", name="What happened")).to_contain_text("Which board is it?")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Console").click()
     expect(page.get_by_role("region", name="With the vendor")).to_contain_text("Borealis TPU")
+
+
+@SCRIPTS
+def test_someone_signs_in_with_github_and_comes_back_to_where_they_were(
+    new_page: NewPage, watch: Watch, github: GitHubStandIn, javascript: bool
+) -> None:
+    github.people.add("grace")
+    watch.elsewhere.add(github.url)
+    watch.refusals.add(f"{github.url}/favicon.ico")
+    page = new_page(java_script_enabled=javascript)
+    page.goto("/register/")
+    heading(page, "Sign in")
+    page.get_by_role("button", name="Sign in with GitHub").click()
+    heading(page, "Continue as…")
+    page.get_by_role("link", name="grace").click()
+    heading(page, "Register a platform")
+    expect(page.locator(".who")).to_have_text("grace")
+
+
+@SCRIPTS
+def test_what_cannot_be_proposed_is_said_on_the_form_and_nothing_written_is_lost(
+    new_page: NewPage, field: Field, javascript: bool
+) -> None:
+    page = new_page(who=field.vendor.username, java_script_enabled=javascript)
+    page.goto("/register/")
+    page.get_by_label("Platform name").fill("Zephyr Edge")
+    page.get_by_label("Downstream repository").fill("https://github.com/zephyr/edge")
+    page.get_by_label("Oncalls").fill("zoe")
+    page.get_by_label("pull_request").check()
+    evidence = page.get_by_role("region", name="Hardware evidence 1")
+    evidence.get_by_label("Title").fill("The card")
+    evidence.get_by_label("Text").fill("E1, 8 GB, in our rack")
+    page.get_by_role("button", name="Propose for L1").click()
+    heading(page, "Register a platform")
+    wrong = page.get_by_label("Downstream repository")
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("main")).to_contain_text("write owner/name as it stands on GitHub, not an address.")
+    expect(page.get_by_label("Platform name")).to_have_value("Zephyr Edge")
+    expect(evidence.get_by_label("Text")).to_have_value("E1, 8 GB, in our rack")
+    wrong.fill("zephyr/edge")
+    page.get_by_role("button", name="Propose for L1").click()
+    heading(page, "Zephyr Edge for L1")

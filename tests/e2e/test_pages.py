@@ -155,11 +155,14 @@ def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
     assert answer is not None
     found = {"status": [f"{answer.status}"] if answer.status != look.status else []}
     page.evaluate(AXE)
-    found["light"] = serious(page)
+    found["light and wide"] = serious(page)
     page.emulate_media(color_scheme="dark")
     found["dark"] = serious(page, **OF_COLOUR)
     page.set_viewport_size({"width": 360, "height": 740})
-    found["360 px"] = overflow(page)
+    found["dark and 360 px"] = serious(page)
+    page.emulate_media(color_scheme="light")
+    found["light at 360 px"] = serious(page, **OF_COLOUR)
+    found["wider than 360 px"] = overflow(page)
     return {what: wrong for what, wrong in found.items() if wrong}
 
 
