@@ -31,6 +31,17 @@ worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa:
 control_socket_disable = True
 
 
+# SCRIPT_NAME and PATH_INFO are no business of a client's, nor of a proxy that hands on what a client sent.
+forwarder_headers = ""
+# A body that stops coming lets its thread go. A proxy in front takes bodies in whole (docs/operator.md).
+BODY_PAUSE_SECONDS = 10
+
+
+def pre_request(worker: Any, request: Any) -> None:
+    """Before the application reads a request's body."""
+    request.unreader.sock.settimeout(BODY_PAUSE_SECONDS)
+
+
 def post_fork(server: Any, worker: Any) -> None:
     """A worker ends with its master, however that ends: a killed hub leaves nothing behind."""
     die_with(worker.ppid, signal.SIGKILL)

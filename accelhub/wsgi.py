@@ -4,9 +4,11 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "accelhub.settings")
 
-from django.core.wsgi import get_wsgi_application
+import django
 
 from accelhub.checks import refuse_unsafe
+from accelhub.handler import Handler
 
-application = get_wsgi_application()
+django.setup(set_prefix=False)
+application = Handler()
 refuse_unsafe()

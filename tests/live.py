@@ -131,8 +131,9 @@ def hub(cloned_database: ClonedDatabase) -> Iterator[Hub]:
 
     Settings that the test overrides hold in the server too.
     """
-    from django.core.handlers.wsgi import WSGIHandler
     from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+
+    from accelhub.handler import Handler as HubHandler
 
     class Server(ThreadedWSGIServer):
         daemon_threads = False  # closing waits for the last answer, and for its database connection
@@ -144,7 +145,7 @@ def hub(cloned_database: ClonedDatabase) -> Iterator[Hub]:
             pass
 
     server = Server(("127.0.0.1", 0), Handler)
-    server.set_app(WSGIHandler())
+    server.set_app(HubHandler())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="hub")
     thread.start()
     try:

@@ -1,6 +1,7 @@
 """Signing in and out."""
 
 import logging
+import unicodedata
 from typing import Any
 
 from django.conf import settings
@@ -29,15 +30,17 @@ from apps.core.limits import Limit
 log = logging.getLogger(__name__)
 
 _NEXT = "github_next"
+_UNFINISHED_SECONDS = 1_800
 
 
-# Of one name: guessing a password takes longer than anyone has.
+# Of one name: guessing a password takes longer than anyone has. Of all: each costs the hub the time of a slow hash.
 FAILED_SIGN_INS = Limit("sign-in", 10, "failed sign-ins with this name")
+ALL_FAILED_SIGN_INS = Limit("sign-ins", 60, "failed sign-ins with name and password")
 
 
 def _named(request: HttpRequest) -> str:
-    """Whom a sign-in is about, as a key of bounded length."""
-    return digest_of(request.POST.get("username", "").casefold())
+    """Whom a sign-in is about, as a key of bounded length: every spelling that the form takes for one name is one."""
+    return digest_of(unicodedata.normalize("NFKC", request.POST.get("username", "")).strip().casefold())
 
 
 class _LoginView(LoginView):
@@ -51,10 +54,12 @@ class _LoginView(LoginView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.LOCAL_SIGN_IN:
             raise Problem("not_permitted", "Names and passwords are not taken here: sign in with GitHub.")
+        ALL_FAILED_SIGN_INS.check("")
         FAILED_SIGN_INS.check(_named(request))
         return super().post(request, *args, **kwargs)
 
     def form_invalid(self, form: Any) -> HttpResponse:
+        ALL_FAILED_SIGN_INS.take("")
         FAILED_SIGN_INS.take(_named(self.request))
         return super().form_invalid(form)
 
@@ -84,6 +89,8 @@ def _github(request: HttpRequest) -> GitHubBackend:
 def github(request: HttpRequest) -> HttpResponse:
     """`/accounts/github/`: on to GitHub, to come back to `next`, which is an address of this hub or nothing."""
     backend = _github(request)
+    # Nobody is signed in yet: whoever does not come back within half an hour leaves nothing.
+    request.session.set_expiry(_UNFINISHED_SECONDS)
     request.session[_NEXT] = _local(request, request.POST.get(REDIRECT_FIELD_NAME, ""))
     answer: HttpResponse = backend.start()
     return answer
@@ -107,6 +114,7 @@ def github_callback(request: HttpRequest) -> HttpResponse:
     is_member = is_in_maintainer_team(user, backend.user_token)
     sync_team_role(user=user, team=settings.MAINTAINER_TEAM, is_member=is_member, now=now())
     begin_session(request, user, backend=f"{HubBackend.__module__}.{HubBackend.__qualname__}")
+    request.session.set_expiry(None)
     keep_token(request, backend.user_token)
     return redirect(_local(request, target) or settings.LOGIN_REDIRECT_URL)
 

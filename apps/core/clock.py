@@ -15,6 +15,8 @@ from django.utils import timezone
 
 # A pretended time lies at least this far back. So a wake-up written under one can be told from a fresh one by its age.
 PRETENDED_AGE = datetime.timedelta(minutes=1)
+# Far enough back for any demo, and for "the last weeks" to lie within the calendar.
+PRETENDED_FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _pretended: ContextVar[datetime.datetime | None] = ContextVar("pretended_time", default=None)
 
 
@@ -59,6 +61,8 @@ def read(text: str) -> datetime.datetime:
         raise ValueError(f"{text[:40]} is not in UTC: end it with Z.")
     if timezone.now() - moment < PRETENDED_AGE:
         raise ValueError(f"{text[:40]} is not in the past: send a time at least a minute ago.")
+    if moment < PRETENDED_FROM:
+        raise ValueError(f"{text[:40]} is before {PRETENDED_FROM:%Y-%m-%d}: send a later time.")
     return moment.astimezone(datetime.UTC)
 
 

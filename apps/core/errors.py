@@ -115,4 +115,4 @@ MACHINE_PREFIXES = ("/api/", "/github/")
 
 def is_machine_route(request: HttpRequest) -> bool:
     """Whether this address answers programs: then every refusal is problem+json, whoever raised it."""
-    return request.path.startswith(MACHINE_PREFIXES)
+    return request.path_info.startswith(MACHINE_PREFIXES)

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 
 from apps.core import clock
@@ -20,6 +20,8 @@ def as_problem(error: Exception) -> Problem | None:
     match error:
         case Problem():
             return error
+        case UnreadablePostError():
+            return Problem("malformed", "The body stopped before its Content-Length: send it again, whole.")
         case RequestDataTooBig():
             return Problem("too_large", str(error))
         case BadRequest() | SuspiciousOperation():
@@ -44,6 +46,10 @@ def problem_page(request: HttpRequest, problem: Problem) -> HttpResponse:
     return response
 
 
+# The longest form, evidence and all, is a tenth of it.
+FORM_MAX_BYTES = 1_000_000
+
+
 class ProblemMiddleware:
     """Machine routes answer problem+json to everything; pages show our Problem as a page and leave Django the rest."""
 
@@ -51,7 +57,12 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        if problem := _unreadable(request):
+            return problem_response(problem) if is_machine_route(request) else problem_page(request, problem)
+        response = self.get_response(request)
+        # A page that says nothing of its own is whoever's it was made for, and nobody keeps it.
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         problem = as_problem(error)
@@ -65,6 +76,16 @@ class ProblemMiddleware:
         if is_machine_route(request):
             return problem_response(problem)
         return problem_page(request, problem)
+
+
+def _unreadable(request: HttpRequest) -> Problem | None:
+    """Bodies that Django would take for empty, or read to the end for nothing: no page of the hub takes files."""
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        return Problem("malformed", "Content-Length: is missing; send the body whole, not chunked.", "Content-Length")
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not is_machine_route(request) and length.isdecimal() and int(length) > FORM_MAX_BYTES:
+        return Problem("too_large", f"The form has {length} bytes, at most {FORM_MAX_BYTES} are read.")
+    return None
 
 
 CLOCK_HEADER = "X-AccelHub-Clock"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from apps.core.text import HIDDEN_IN_LINE, HIDDEN_IN_TEXT, URL, hidden_finding
 from apps.governance.enums import Party, State, Verb
 from apps.platforms.allowlist import DEVICE, FULL_NAME, LOGIN
 from apps.platforms.policy import EVENTS, ONBOARDING
@@ -127,13 +128,6 @@ NAME_MAX, TITLE_MAX, TEXT_MAX, URL_MAX, CONTACT_MAX = 100, 100, 4_000, 500, 254
 FULL_NAME_MAX, DEVICE_MAX, WORDS_MAX = 140, 38, 2_000
 ONCALLS_MAX, EVIDENCE_MAX = 10, 10
 
-# Controls, and characters that reorder or hide what stands beside them.
-_HIDDEN = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
-HIDDEN_IN_TEXT = re.compile(f"[{_HIDDEN}]")
-HIDDEN_IN_LINE = re.compile(f"[{_HIDDEN}\\t\\n\\r]")
-# Characters that every reader sees alike: other letters come percent-encoded, or in a host's own xn-- form.
-URL = re.compile(r"https?://(?P<authority>[A-Za-z0-9.:\[\]-]+)(?:[/?#][!#-;=?-Z\[\]_a-z~]*)?", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
 class Item:
@@ -179,12 +173,12 @@ def line_finding(value: str, longest: int) -> str | None:
     """What is wrong with a required text of one line."""
     if not value.strip():
         return "write something."
-    return _too_long(value, longest) or _hidden(HIDDEN_IN_LINE, value)
+    return _too_long(value, longest) or hidden_finding(HIDDEN_IN_LINE, value)
 
 
 def text_finding(value: str, longest: int) -> str | None:
     """What is wrong with a text of many lines, which may be empty."""
-    return _too_long(value, longest) or _hidden(HIDDEN_IN_TEXT, value)
+    return _too_long(value, longest) or hidden_finding(HIDDEN_IN_TEXT, value)
 
 
 def url_finding(value: str) -> str | None:
@@ -200,11 +194,6 @@ def url_finding(value: str) -> str | None:
 
 def _too_long(value: str, longest: int) -> str | None:
     return f"{len(value)} characters, at most {longest:,}." if len(value) > longest else None
-
-
-def _hidden(pattern: re.Pattern[str], value: str) -> str | None:
-    found = pattern.search(value)
-    return f"take out the character U+{ord(found[0]):04X}: it cannot be seen." if found else None
 
 
 def _full_name(value: str) -> str | None:
@@ -238,7 +227,7 @@ def _contact(value: str) -> str | None:
         validate_email(value)
     except ValidationError:
         return "write an e-mail address."
-    return _too_long(value, CONTACT_MAX) or _hidden(HIDDEN_IN_LINE, value)
+    return _too_long(value, CONTACT_MAX) or hidden_finding(HIDDEN_IN_LINE, value)
 
 
 _CHECKS: dict[str, Callable[..., str | None]] = {

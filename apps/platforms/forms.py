@@ -3,8 +3,10 @@
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from apps.core.filters import FilterForm, search_field, sort_field
+from apps.core.text import HIDDEN_IN_LINE, hidden_finding
 from apps.platforms.allowlist import DEVICE
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import LEVELS, STABLE, Level, direct_targets
@@ -42,10 +44,16 @@ class LevelForm(forms.Form):
             del self.fields["device"]
 
 
+def visible(value: str) -> None:
+    """Refuses what hides or reorders other characters."""
+    if finding := hidden_finding(HIDDEN_IN_LINE, value):
+        raise ValidationError(finding.capitalize())
+
+
 class RenameForm(forms.Form):
     """What people call a platform, and its word in addresses."""
 
-    name = forms.CharField(max_length=100)
+    name = forms.CharField(max_length=100, validators=[visible])
     slug = forms.SlugField(max_length=80, help_text="Its address: /platforms/<slug>/. Old addresses stop working.")
 
     def __init__(self, data: Any = None, *, platform: Platform) -> None:

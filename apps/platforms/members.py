@@ -11,8 +11,9 @@ from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, GitHubUser, RepositoryIdentity
+from apps.core.permissions import Permission
 from apps.platforms.models import Invitation, Membership, Platform, Repository
-from apps.platforms.selectors import open_invitations
+from apps.platforms.selectors import may_on_platform, open_invitations
 from apps.platforms.services import add_member
 
 INVITATION_DAYS = 7
@@ -62,14 +63,16 @@ def withdraw_invitation(*, invitation: Invitation, actor: Actor, now: datetime.d
 def accept_invitation(*, invitation: Invitation, user: User, actor: Actor, now: datetime.datetime) -> None:
     """Use an invitation up: the user speaks for its platform.
 
-    Raises Problem `invitation_closed` when it was used, withdrawn or has run out, `malformed` when the user already
-    speaks for the platform; then it stays good for someone else.
+    Raises Problem `invitation_closed` when it was used, withdrawn or has run out, or when who made it may no longer
+    invite; `malformed` when the user already speaks for the platform; then it stays good for someone else.
     """
     if Membership.objects.filter(platform=invitation.platform, user=user).exists():
         raise Problem("malformed", f"You already speak for {invitation.platform.name}: leave the link to someone else.")
     if not _close(invitation, now, accepted_at=now):
         raise Problem("invitation_closed", "It was used, withdrawn, or is older than seven days.")
-    add_member(
+    if not may_on_platform(invitation.invited_by, Permission.MEMBERSHIP_CHANGE, invitation.platform):
+        raise Problem("invitation_closed", "Who made it may no longer invite. Ask someone else of the platform.")
+    is_new = add_member(
         platform=invitation.platform,
         user=user,
         reason=f"invited by {invitation.invited_by.get_username()}",
@@ -77,6 +80,8 @@ def accept_invitation(*, invitation: Invitation, user: User, actor: Actor, now: 
         actor=actor,
         now=now,
     )
+    if not is_new:  # by another invitation, at this moment: the transaction gives this one back
+        raise Problem("malformed", f"You already speak for {invitation.platform.name}: leave the link to someone else.")
 
 
 def _close(invitation: Invitation, now: datetime.datetime, **end: datetime.datetime) -> bool:

@@ -31,7 +31,7 @@ def platforms_listed() -> QuerySet[Platform]:
 
 @dataclass(frozen=True)
 class PlatformFilters:
-    """What the directory shows. Every one of `words` stands in the platform's name or in a listed repository's."""
+    """What the directory shows. Each of the first few `words` stands in a platform's or a listed repository's name."""
 
     words: str = ""
     level: int | None = None
@@ -39,6 +39,7 @@ class PlatformFilters:
     sort: str = "-level"
 
 
+WORDS_LOOKED_FOR = 5
 PLATFORM_ORDERS = {
     "name": (Lower("name"), "pk"),
     "-name": (Lower("name").desc(), "-pk"),
@@ -51,7 +52,7 @@ def platforms_found(filters: PlatformFilters) -> QuerySet[Platform]:
     """The listed platforms that fit. One fits a level when any of its repositories is at it."""
     found = platforms_listed().order_by(*PLATFORM_ORDERS[filters.sort])
     listed = Repository.objects.filter(platform=OuterRef("pk"), level__gt=0)
-    for word in filters.words.split():
+    for word in list(dict.fromkeys(filters.words.split()))[:WORDS_LOOKED_FOR]:
         found = found.filter(Q(name__icontains=word) | Exists(listed.filter(full_name__icontains=word)))
     if filters.level is not None:
         found = found.filter(Exists(listed.filter(level=filters.level)))

@@ -171,10 +171,10 @@ def _url(path: str, value: Any, cap: int) -> str:
     if text:
         try:
             parts = urlsplit(text)
-            is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+            is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
         except ValueError:
             is_web = False
-        if not is_web or any(c.isspace() for c in text):
+        if not is_web or not text.isprintable() or " " in text:
             raise _refuse(path, text, "an https address")
     return text
 

@@ -7,17 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import MD5
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.models import Platform
+from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.policy import worst_bucket
+
+# A dispatch is sent, or given up, within minutes: older ones do not change.
+_DISPATCHES_LOOKED_AT = 20
 
 
 def jobs() -> QuerySet[Job]:
@@ -142,19 +145,23 @@ def as_round(dispatch: Dispatch) -> Round:
     return Round(dispatch, dispatch.answers)  # type: ignore[attr-defined]
 
 
+# What was public stays so when its repository is lowered; what L1 was sent is nobody's business.
+_IS_PUBLIC = Q(repository__level__gte=PUBLIC_FROM) | Exists(Job.objects.filter(dispatch=OuterRef("pk")))
+
+
 def rounds_of_platform(platform: Platform, event: str) -> QuerySet[Dispatch]:
-    """A platform's dispatches of one event, newest first, for `as_round`. Only of repositories that are public now."""
+    """A platform's public dispatches of one event, newest first, for `as_round`."""
     return _rounds(
-        Dispatch.objects.filter(
-            repository__platform=platform, repository__level__gte=PUBLIC_FROM, delivery__event=event
-        ).order_by("-created_at", "-pk")
+        Dispatch.objects.filter(_IS_PUBLIC, repository__platform=platform, delivery__event=event).order_by(
+            "-created_at", "-pk"
+        )
     )
 
 
 def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round]]:
     """By delivery (primary key), every public downstream's round, highest level first."""
     dispatches = _rounds(
-        Dispatch.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM).order_by(
+        Dispatch.objects.filter(_IS_PUBLIC, delivery__in=list(deliveries)).order_by(
             "-repository__level", "repository__full_name"
         )
     )
@@ -185,10 +192,16 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:
-    """What a platform's list of jobs stands on: its newest callback and dispatch."""
-    callback = Callback.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
-    dispatch = Dispatch.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
-    return callback.first(), dispatch.first()
+    """What a platform's list of jobs stands on: its levels, its newest public callback, its newest dispatches.
+
+    Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2.
+    """
+    levels = tuple(Repository.objects.filter(platform=platform).order_by("pk").values_list("pk", "level"))
+    public = [pk for pk, level in levels if level >= PUBLIC_FROM]
+    callbacks = Callback.objects.filter(repository__in=public, job__isnull=False).order_by("-pk")
+    dispatches = Dispatch.objects.filter(repository__in=public).order_by("-created_at", "-pk")
+    newest = tuple(dispatches.values_list("pk", "state")[:_DISPATCHES_LOOKED_AT])
+    return levels, callbacks.values_list("pk", flat=True).first(), newest
 
 
 def latest_delivery_at() -> datetime.datetime | None:

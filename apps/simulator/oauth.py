@@ -70,10 +70,10 @@ class OAuth:
     def authorize(self, request: Request) -> Answer:
         """`GET /login/oauth/authorize`: asks whom to continue as; `login=` answers for them."""
         query = request.query
-        target = urlsplit(query.get("redirect_uri", ""))
+        target = query.get("redirect_uri", "")
         if not hmac.compare_digest(query.get("client_id", "").encode(), self.client_id.encode()):
             raise Refusal(404, "Not Found")
-        if target.scheme != "http" or target.hostname not in LOOPBACK:
+        if not _is_registered(target):
             raise Refusal(400, "The redirect_uri is not associated with this application.")
         if query.get("code_challenge") and query.get("code_challenge_method") != PKCE_METHOD:
             raise Refusal(400, "code_challenge_method must be S256")
@@ -213,6 +213,17 @@ def challenge_of(verifier: str) -> str:
     """The S256 challenge of a PKCE verifier (RFC 7636)."""
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _is_registered(redirect_uri: str) -> bool:
+    """Whether a hub on loopback may be where GitHub sends people back to."""
+    if not redirect_uri.isprintable() or set(redirect_uri) & set("\\@ "):
+        return False
+    try:
+        target = urlsplit(redirect_uri)
+    except ValueError:
+        return False
+    return target.scheme == "http" and target.hostname in LOOPBACK
 
 
 def _redirect(target: str, query: dict[str, str]) -> Answer:

@@ -1,9 +1,12 @@
 """`/accounts/login/` and `/accounts/logout/`."""
 
+import dataclasses
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.accounts import views
 from apps.accounts.models import User
 from tests.factories.listing import user
 from tests.factories.pages import Page
@@ -39,12 +42,21 @@ def test_a_password_cannot_be_guessed_for_long(client: Client, ada: User, empty_
     user(username="eve")
     wrong = SIGN_IN | {"password": "other"}
     assert [client.post(LOGIN, wrong).status_code for _ in range(11)] == [200] * 10 + [429]
-    # Not with the right one either, nor with the name in other letters; someone else gets in.
-    answer = client.post(LOGIN, SIGN_IN | {"username": "ADA"})
-    assert (answer.status_code, Page(answer).heading) == (429, "Too many requests")
-    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    # Not with the right one either, nor with the name spelled in any other way that the form takes.
+    for spelled in ("ada", "ADA", "  ada ", "\uff41\uff44\uff41"):
+        answer = client.post(LOGIN, SIGN_IN | {"username": spelled})
+        assert (answer.status_code, Page(answer).heading) == (429, "Too many requests")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
     assert signed_in_as(client) is None
     assert client.post(LOGIN, SIGN_IN | {"username": "eve"}).status_code == 302
+
+
+def test_guesses_at_many_names_are_limited_too(
+    client: Client, ada: User, empty_redis: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "ALL_FAILED_SIGN_INS", dataclasses.replace(views.ALL_FAILED_SIGN_INS, per_minute=3))
+    answers = [client.post(LOGIN, SIGN_IN | {"username": f"name-{n}"}).status_code for n in range(4)]
+    assert (answers, client.post(LOGIN, SIGN_IN).status_code) == ([200, 200, 200, 429], 429)
 
 
 def test_right_passwords_are_not_counted(client: Client, ada: User, empty_redis: None) -> None:

@@ -115,7 +115,9 @@ class TestHeader:
         assert self.post(client, THEN.isoformat()).status_code == 400
         assert not Delivery.objects.exists()
 
-    @pytest.mark.parametrize("text", ["9999-12-31T23:59:59Z", "", "yesterday", "2026-03-14T15:09:26"])
+    @pytest.mark.parametrize(
+        "text", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "", "yesterday", "2026-03-14T15:09:26"]
+    )
     def test_a_demo_refuses_the_future_and_what_is_no_time(self, client: Client, demo: None, text: str) -> None:
         assert refusal(self.post(client, text)) == (400, "malformed", "X-AccelHub-Clock")
         assert not Delivery.objects.exists()

@@ -2,11 +2,13 @@
 
 import hashlib
 import hmac
+import io
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 from django.conf import settings as django_settings
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError, connection
@@ -21,7 +23,7 @@ from apps.core.errors import Problem
 from apps.core.middleware import as_problem
 from tests.factories.listing import listed, user
 from tests.factories.pages import Page, problem, problem_body
-from tests.live import ClonedDatabase
+from tests.live import ClonedDatabase, Hub
 
 RAISED: dict[str, Exception] = {
     "problem": Problem("level_stale", "It moved.", "expected_level", {"Retry-After": "7"}),
@@ -198,3 +200,37 @@ def test_what_needs_no_database_is_still_answered(without_postgresql: Client) ->
         200,
         200,
     ]
+
+
+# --- requests that Django would misread -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["rot13", "hex", "base64", "punycode", "undefined", "unicode_escape", "no-such"])
+@pytest.mark.parametrize("path", ["/platforms/?q=%5Cud800", "/healthz?x=1", "/api/v1/nothing/?x=1", "/nothing/?x=1"])
+def test_a_charset_in_the_content_type_changes_nothing(hub: Hub, path: str, codec: str) -> None:
+    plain = requests.get(hub.url + path, timeout=20)
+    odd = requests.get(hub.url + path, headers={"Content-Type": f"text/plain; charset={codec}"}, timeout=20)
+    assert (odd.status_code, odd.headers["Content-Type"]) == (plain.status_code, plain.headers["Content-Type"])
+    assert odd.status_code in (200, 404)
+
+
+@pytest.mark.parametrize("path", ["/github/callback", "/github/webhook", "/api/v1/repositories/a/b/level/"])
+def test_a_chunked_body_is_asked_for_whole(client: Client, path: str) -> None:
+    answer = client.post(path, b"", "application/json", headers={"Transfer-Encoding": "chunked"})
+    assert problem(answer) == problem_body(
+        "malformed", "Content-Length: is missing; send the body whole, not chunked.", "Content-Length"
+    )
+
+
+@pytest.mark.django_db
+def test_a_form_of_a_megabyte_is_not_read(client: Client) -> None:
+    body = {"username": "ada", "file": io.BytesIO(b"x" * 1_000_001)}
+    answer = client.post("/accounts/login/", body)
+    assert (answer.status_code, Page(answer).heading) == (413, "The request is too large")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/console/", "/register/", "/account/"])
+def test_a_page_that_says_nothing_of_it_is_kept_by_nobody(client: Client, path: str) -> None:
+    client.force_login(user())
+    assert "no-store" in client.get(path).headers["Cache-Control"]

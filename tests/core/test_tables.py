@@ -134,3 +134,20 @@ def test_private_callbacks_stay_the_members_own(operator: Client) -> None:
     html = operator.get(f"{URL}relay/callback/").content.decode()
     assert (f"/{public.pk}/change/" in html, f"/{private.pk}/change/" in html) == (True, False)
     assert operator.get(f"{URL}relay/callback/{private.pk}/change/").status_code == 302  # back to the list: not found
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("accounts/user", "password__startswith=pbkdf2"),
+        ("accounts/user", "sessions__session_key__startswith=a"),
+        ("accounts/user", "date_joined__year=0"),
+        ("accounts/apitoken", "digest__startswith=a"),
+        ("platforms/invitation", "digest__startswith=a"),
+        ("platforms/repository", "callbacks__id=1"),
+        ("relay/delivery", "body__icontains=a"),
+        ("relay/dispatch", "state__exact=%00"),
+    ],
+)
+def test_a_list_answers_no_guesses_about_what_it_does_not_show(operator: Client, name: str, query: str) -> None:
+    assert operator.get(f"{URL}{name}/?{query}").status_code == 400

@@ -9,6 +9,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.accounts.policy import Role
+from apps.accounts.services import remove_role, switch_account
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core.clock import now
@@ -125,6 +126,31 @@ def test_an_invitation_runs_out_after_seven_days(
     assert len(Page(client.get(URL)).tables.get("invitations", [])) == (expected[0] == 200)
     client.force_login(user(username="bo"))
     assert [client.get(path).status_code, client.post(path).status_code] == expected
+
+
+@pytest.mark.parametrize("end", ["role removed", "switched off"])
+def test_an_invitation_ends_with_the_rights_of_who_made_it(client: Client, ada: User, acme: Platform, end: str) -> None:
+    maintainer = user(Role.MAINTAINER, username="mia")
+    path = invited(acme, maintainer)
+    if end == "role removed":
+        remove_role(user=maintainer, role=Role.MAINTAINER, reason="left", actor=TESTS, now=now())
+    else:
+        switch_account(user=maintainer, is_active=False, reason="left", actor=TESTS, now=now())
+    client.force_login(user(username="bo"))
+    answer = client.post(path)
+    assert (answer.status_code, "Who made it may no longer invite." in Page(answer).text) == (410, True)
+    assert members(acme) == {"ada"}
+
+
+def test_two_invitations_at_once_do_not_both_go_to_one_person(ada: User, acme: Platform) -> None:
+    bo = user(username="bo")
+    for _ in range(2):
+        invited(acme, ada)
+    invitations = list(Invitation.objects.order_by("pk"))
+    accept_invitation(invitation=invitations[0], user=bo, actor=TESTS, now=now())
+    with pytest.raises(Problem, match="already speak"):
+        accept_invitation(invitation=invitations[1], user=bo, actor=TESTS, now=now())
+    assert [made.accepted_at is None for made in Invitation.objects.order_by("pk")] == [False, True]
 
 
 def test_a_withdrawn_invitation_opens_nothing(client: Client, ada: User, acme: Platform) -> None:

@@ -10,8 +10,9 @@ from apps.accounts.policy import Role
 from apps.core.clock import now
 from apps.platforms.models import Repository
 from apps.platforms.services import change_level
+from apps.relay.models import Dispatch
 from apps.results.services import recount
-from tests.factories.jobs import days_ago, dispatch, job
+from tests.factories.jobs import callback, days_ago, dispatch, job
 from tests.factories.listing import TESTS, listed, member_of, user
 from tests.factories.pages import Page
 
@@ -216,6 +217,43 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         job(repository, "success", dispatch=dispatch(repository))
     first = made["acme/torch-0"].platform
     Repository.objects.update(platform=first)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         page = Page(client.get(f"/platforms/{first.slug}/"))
     assert (len(page.tables["jobs-head"]), len(page.tables["history"])) == (rows, 2 * rows)
+
+
+# --- the live list of jobs --------------------------------------------------------------------------------------
+
+PART = {"HX-Request": "true", "HX-Target": "jobs"}
+
+
+def test_a_lowered_platform_keeps_what_was_public_and_an_open_page_hears_of_it(client: Client) -> None:
+    repository = acme()
+    answered = job(repository, "success", dispatch=dispatch(repository))
+    dispatch(repository)
+    tag = {"If-None-Match": client.get(URL, headers=PART).headers["ETag"]}
+    assert client.get(URL, headers=PART | tag).status_code == 304
+    change_level(repository=repository, level=1, reason="asked", actor=TESTS, now=now())
+    for view in ("pr", "all"):
+        again = client.get(URL, {"view": view}, headers=PART | tag)
+        text = again.content.decode()
+        shown = (again.status_code, text.count(f"/jobs/{answered.public_id}/"), "no answer yet" in text)
+        assert shown == (200, 1, False)
+
+
+def test_a_dispatch_that_is_sent_changes_the_list(client: Client) -> None:
+    repository = acme()
+    sent = dispatch(repository)
+    Dispatch.objects.filter(pk=sent.pk).update(state="pending", sent_at=None)
+    tag = {"If-None-Match": client.get(URL, headers=PART).headers["ETag"]}
+    assert client.get(URL, headers=PART | tag).status_code == 304
+    Dispatch.objects.filter(pk=sent.pk).update(state="sent", sent_at=now())
+    assert client.get(URL, headers=PART | tag).status_code == 200
+
+
+def test_a_visitor_does_not_hear_private_callbacks_come_in(client: Client) -> None:
+    repository = acme(1)
+    callback(repository, workflow="hush", run_id="1")
+    tag = {"If-None-Match": client.get(URL, headers=PART).headers["ETag"]}
+    callback(repository, workflow="hush", run_id="2")
+    assert client.get(URL, headers=PART | tag).status_code == 304

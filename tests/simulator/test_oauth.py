@@ -88,6 +88,10 @@ def test_a_refusal_by_the_user_comes_back_as_one(github: GitHubStandIn) -> None:
         ({"client_id": ""}, 404),
         ({"redirect_uri": "https://evil.example/"}, 400),
         ({"redirect_uri": ""}, 400),
+        ({"redirect_uri": "http://127.0.0.1:9/accounts/github/callback/\r\nSet-Cookie: a=b"}, 400),
+        ({"redirect_uri": "http://evil.example\\@127.0.0.1/accounts/github/callback/"}, 400),
+        ({"redirect_uri": "http://a@127.0.0.1/accounts/github/callback/"}, 400),
+        ({"redirect_uri": "http://[127.0.0.1"}, 400),
         ({"code_challenge": "x", "code_challenge_method": "plain"}, 400),
     ],
 )
