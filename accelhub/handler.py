@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.http.request import parse_header_parameters
+from django.utils.http import parse_header_parameters
 
 
 class Request(WSGIRequest):
