@@ -19,7 +19,6 @@ from typing import Any
 
 import requests
 from django.conf import settings
-from django.utils import timezone
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
 from github.InstallationAuthorization import InstallationAuthorization
 
@@ -260,11 +259,15 @@ def _asked_wait(headers: Mapping[str, Any]) -> float:
     if _SECONDS.fullmatch(after):
         return float(after)
     if date := email.utils.parsedate_tz(after):
-        return max(0.0, email.utils.mktime_tz(date) - timezone.now().timestamp())
+        return max(0.0, email.utils.mktime_tz(date) - _epoch())
     reset = str(headers.get("x-ratelimit-reset", ""))
     if headers.get("x-ratelimit-remaining") == "0" and _SECONDS.fullmatch(reset):
-        return max(0.0, float(reset) - timezone.now().timestamp())
+        return max(0.0, float(reset) - _epoch())
     return 0.0
+
+
+def _epoch() -> float:
+    return clock.real(clock.now()).timestamp()
 
 
 def _object(output: str) -> dict[str, Any]:

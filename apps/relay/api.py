@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rest_framework import generics, pagination, serializers
+from rest_framework import exceptions, generics, pagination, serializers
 
 from apps.core.errors import Problem
 from apps.core.permissions import Permission
@@ -36,6 +36,12 @@ class DispatchOut(serializers.ModelSerializer[Dispatch]):
 class _Newest(pagination.CursorPagination):
     ordering = "-pk"
     page_size = PAGE
+
+    def decode_cursor(self, request: Any) -> Any:
+        try:
+            return super().decode_cursor(request)
+        except exceptions.NotFound:
+            raise Problem("malformed", "cursor: cannot be read, take it from `next` or `previous`.", "cursor") from None
 
 
 class DispatchList(generics.ListAPIView[Dispatch]):

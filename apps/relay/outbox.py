@@ -5,6 +5,7 @@ import logging
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.fields.json import KT
 
 from apps.audit.enums import Action
 from apps.audit.models import Event
@@ -160,12 +161,12 @@ def in_flight(repository_id: int, *, now: datetime.datetime) -> QuerySet[Dispatc
     where no jobs are kept: no completed callback. After IN_FLIGHT_HOURS one counts no longer."""
     since = now - datetime.timedelta(hours=policy.IN_FLIGHT_HOURS)
     jobs = Job.objects.filter(dispatch=OuterRef("pk"))
-    told_privately = Callback.objects.filter(
+    told_privately = Callback.objects.alias(about=KT("report__delivery_id")).filter(
         repository=OuterRef("repository"),
         job=None,
         received_at__gt=since,
         report__status=JobStatus.COMPLETED,
-        report__delivery_id=OuterRef("delivery__delivery_id"),
+        about=OuterRef("delivery__delivery_id"),
     )
     ended = (Exists(jobs) & ~Exists(jobs.filter(status=JobStatus.IN_PROGRESS))) | Exists(told_privately)
     sent = Q(state=DispatchState.SENT, sent_at__gt=since) & ~ended

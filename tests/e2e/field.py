@@ -46,6 +46,7 @@ class Field:
             "private_platform": self.zephyr.platform.slug,
             "repository": self.acme.full_name,
             "pull_request": self.delivery.pr_number,
+            "delivery": self.delivery.delivery_id,
             "sha": self.delivery.head_sha,
             "job": self.job.public_id,
             "decision": self.decision,
