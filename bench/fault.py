@@ -1,8 +1,9 @@
 """Nothing is lost: events while workers are killed at random and GitHub fails now and then.
 
-Two relay workers; every few seconds one of them gets SIGKILL and a new one takes its place. The stand-in fails a share
-of the dispatches: half of those unanswered, a part of these after it took them. In the place of beat this process
-sweeps each second, and takes a send for lost sooner than a hub would, since the stand-in answers at once.
+Two relay workers; at random points of the work one of them gets SIGKILL, and a new one takes its place. The stand-in
+takes a moment for each answer, so that a kill finds sends under way, and fails a share of the dispatches: half of those
+unanswered, a part of these after it took them. In the place of beat this process sweeps each second, and takes a send
+for lost sooner than a hub would, since the stand-in answers soon.
 
 At its end every delivery must have one dispatch to each downstream, all of them sent, and the stand-in must have seen
 each. More than one is a duplicate send: a worker died, or the answer was lost, between GitHub's yes and the hub's row.
@@ -18,15 +19,17 @@ from collections import Counter
 from accelhub import processes
 from bench import hub
 
-EVENTS = int(os.environ.get("BENCH_FAULT_EVENTS", "100"))
+EVENTS = int(os.environ.get("BENCH_FAULT_EVENTS", "60"))
 DOWNSTREAMS = int(os.environ.get("BENCH_FAULT_DOWNSTREAMS", "10"))
 SEED = int(os.environ.get("BENCH_FAULT_SEED", "1"))
 FAILED, DROPPED, LOST = 0.025, 0.015, 0.01  # together the 5 % of dispatches that go wrong
 WORKERS = 2
-KILLED_EVERY_SECONDS = (2.0, 6.0)
+KILLS = 12  # about so many, spread over the work
+ANSWER_SECONDS = 0.05
 LOST_AFTER_SECONDS = 10.0
 # Longer than the outbox could need: a hub that stands still is found out.
-BOUND_SECONDS = 120 + EVENTS * DOWNSTREAMS * 0.05
+BOUND_SECONDS = 180 + EVENTS * DOWNSTREAMS * 0.1
+SWEEP_SECONDS, LOOK_SECONDS = 1.0, 0.05
 
 
 def run() -> None:
@@ -41,6 +44,7 @@ def run() -> None:
         hub.list_repositories(github, DOWNSTREAMS)
         for kind, share in ((Kind.FAIL, FAILED), (Kind.DROP, DROPPED), (Kind.LOSE, LOST)):
             github.spoil("/dispatches$", kind, times=None, share=share)
+        github.spoil("/dispatches$", Kind.SLOW, times=None, seconds=ANSWER_SECONDS)
         begun = time.monotonic()
         kills = _drive(chance, begun)
         seconds = time.monotonic() - begun
@@ -66,24 +70,27 @@ def _drive(chance: random.Random, begun: float) -> int:
     total = EVENTS * DOWNSTREAMS
     sent = Dispatch.objects.filter(delivery__delivery_id__startswith="fault-", state="sent")
     workers: list[subprocess.Popen[bytes]] = []
-    kills = events = 0
-    next_kill = time.monotonic() + chance.uniform(*KILLED_EVERY_SECONDS)
+    kills = events = done = 0
+    next_kill, next_sweep = chance.randint(1, 2 * total // KILLS), 0.0
     try:
         workers.extend(hub.start(hub.program("relay")) for _ in range(WORKERS))
         hub.until_ready(("relay",))
-        while sent.count() < total and time.monotonic() - begun < BOUND_SECONDS:
-            for _ in range(min(EVENTS - events, max(1, EVENTS // 20))):
-                hub.receive(f"fault-{events}")
-                events += 1
-            if time.monotonic() >= next_kill:
+        while done < total and time.monotonic() - begun < BOUND_SECONDS:
+            if time.monotonic() >= next_sweep:
+                for _ in range(min(EVENTS - events, max(1, EVENTS // 20))):
+                    hub.receive(f"fault-{events}")
+                    events += 1
+                sweep(now=now(), lost_after_seconds=LOST_AFTER_SECONDS)
+                drain()
+                next_sweep = time.monotonic() + SWEEP_SECONDS
+            if done >= next_kill:
                 victim = chance.randrange(WORKERS)
                 processes.stop(workers[victim], signal.SIGKILL, 5)
                 workers[victim] = hub.start(hub.program("relay"))
                 kills += 1
-                next_kill = time.monotonic() + chance.uniform(*KILLED_EVERY_SECONDS)
-            sweep(now=now(), lost_after_seconds=LOST_AFTER_SECONDS)
-            drain()
-            time.sleep(1)
+                next_kill = done + chance.randint(1, 2 * total // KILLS)
+            time.sleep(LOOK_SECONDS)
+            done = sent.count()
     finally:
         for worker in workers:
             processes.stop(worker, signal.SIGKILL, 5)

@@ -15,9 +15,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
+import jwt
 import requests
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from django.conf import settings
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
 from github.InstallationAuthorization import InstallationAuthorization
@@ -82,6 +85,8 @@ class GitHubClient:
     def __init__(self, *, api_url: str, app_id: str, private_key: str) -> None:
         self._app = (app_id, private_key)
         self._base_url = api_url
+        self._app_key: RSAPrivateKey | None = None
+        self._app_key_lock = threading.Lock()
         self._tokens: dict[str, InstallationAuthorization] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -137,11 +142,20 @@ class GitHubClient:
         with self._locks[key]:
             known = self._tokens.get(key)
             if known is None or known.expires_at - clock.real(clock.now()) < TOKEN_RENEWED_BEFORE:
-                app = GithubIntegration(auth=Auth.AppAuth(*self._app), **self._options(timeout_seconds))
+                auth = Auth.AppAuth(self._app[0], sign_func=self._sign)
+                app = GithubIntegration(auth=auth, **self._options(timeout_seconds))
                 with contextlib.closing(app):
                     known = app.get_access_token(_installation_of(app, full_name))
                 self._tokens[key] = known
             return known.token
+
+    def _sign(self, claims: dict[str, Any]) -> str:
+        """The App's own JWT. Its key is read once: reading checks it, and takes longer than all the rest of a send."""
+        with self._app_key_lock:
+            if self._app_key is None:
+                key = load_pem_private_key(self._app[1].encode(), password=None)
+                self._app_key = cast("RSAPrivateKey", key)
+        return jwt.encode(claims, self._app_key, algorithm="RS256")
 
     def _options(self, timeout_seconds: float) -> dict[str, Any]:
         return {

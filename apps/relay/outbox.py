@@ -96,7 +96,7 @@ def _claim(dispatch_pk: int, now: datetime.datetime) -> Dispatch | None:
     """Take a due dispatch for one attempt; None where it is not due, taken, or has to wait or end without one."""
     dispatch = (
         Dispatch.objects.select_for_update(of=("self",), skip_locked=True)
-        .select_related("delivery", "repository")
+        .select_related("delivery", "repository__participation")
         .annotate(maintenance_until=_window_end(now))
         .filter(pk=dispatch_pk, state=DispatchState.PENDING, next_attempt_at__lte=now + CLOCK_SKEW)
         .first()
@@ -140,12 +140,14 @@ def _window_end(now: datetime.datetime) -> Subquery:
 
 
 def _most_in_flight(dispatch: Dispatch) -> int | None:
-    """How many dispatches the repository takes at once; None: any number. Whoever asks is alone with the repository
-    until its transaction ends."""
+    """How many dispatches the repository takes at once; None: any number. Where there is a limit, whoever asks is alone
+    with the repository until its transaction ends."""
+    chosen = getattr(dispatch.repository, "participation", None)
+    if chosen is None or chosen.max_in_flight is None:
+        return None
     if not policy.is_answered(dispatch.delivery.event, dispatch.delivery.action):
         return None
-    found = Participation.objects.select_for_update().filter(repository=dispatch.repository_id)
-    return found.values_list("max_in_flight", flat=True).first()
+    return Participation.objects.select_for_update().get(pk=chosen.pk).max_in_flight
 
 
 def _taken_places(dispatch: Dispatch, now: datetime.datetime) -> int:
