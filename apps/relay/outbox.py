@@ -32,6 +32,8 @@ TASK_LOST_SECONDS = 30
 SENDING_LOST_SECONDS = 120
 # How far the clocks of two machines of one hub may be apart.
 CLOCK_SKEW = datetime.timedelta(seconds=2)
+# How often a dispatch that waits for the end of a maintenance window is looked at.
+MAINTENANCE_LOOK = datetime.timedelta(minutes=5)
 WOKEN_AT_ONCE = 10_000
 _ERROR_MAX = 500
 LOST = "the worker was lost while sending"
@@ -108,7 +110,8 @@ def _claim(dispatch_pk: int, now: datetime.datetime) -> Dispatch | None:
         return None
     if until := dispatch.maintenance_until:
         error = f"waits for the end of the repository's maintenance at {until:%Y-%m-%d %H:%M} UTC"
-        _set(dispatch, next_attempt_at=until, woken_at=None, error=error)
+        # A window may be ended early.
+        _set(dispatch, next_attempt_at=min(until, now + MAINTENANCE_LOOK), woken_at=None, error=error)
         return None
     if (most := _most_in_flight(dispatch)) is not None and _taken_places(dispatch, now) >= most:
         _set(dispatch, next_attempt_at=None, woken_at=None, error=f"waits: the repository takes {most} at a time")

@@ -4,9 +4,11 @@ import copy
 import datetime
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from apps.relay.models import Delivery, Dispatch, Omission
 from apps.relay.policy import NotSent, Occasion, Wishes, takes_part
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import TESTS, listed
+from tests.live import ClonedDatabase
 from tests.relay.downstream import PAYLOAD, Downstream, answer, send_webhook
 
 KESTREL = "kestrel-demo/torch-kestrel"
@@ -197,9 +200,16 @@ def test_within_a_maintenance_window_nothing_is_sent(
     )
     assert hook(client, "d-1") == 0
     assert Omission.objects.get().rule == "maintenance"
-    assert send("d-0") is None  # chosen before, and waits for the end
-    waiting = Dispatch.objects.get()
-    assert (waiting.state, waiting.attempts, waiting.next_attempt_at) == ("pending", 0, window.ends_at)
+    waiting = Dispatch.objects.get()  # chosen before, and waits for the end
+    soon = now()
+    for moment, look in (
+        (soon, soon + outbox.MAINTENANCE_LOOK),
+        (window.ends_at - datetime.timedelta(seconds=9), window.ends_at),
+    ):
+        assert outbox.send_dispatch(dispatch_pk=waiting.pk, now=moment, chance=0) is None
+        waiting.refresh_from_db()
+        assert (waiting.state, waiting.attempts, waiting.next_attempt_at) == ("pending", 0, look)
+    assert outbox.send_dispatch(dispatch_pk=waiting.pk, now=window.ends_at, chance=0) is DispatchState.SENT
     MaintenanceWindow.objects.update(withdrawn_at=now())
     assert hook(client, "d-2") == 1
     assert send("d-2") is DispatchState.SENT
@@ -272,3 +282,36 @@ def test_a_dispatch_that_waits_for_its_next_attempt_holds_no_place(
     Dispatch.objects.filter(delivery__delivery_id="d-1").update(next_attempt_at=now())
     assert send("d-1") is None
     assert Counter(states().values()) == Counter({"pending": 1, "sent": 1})
+
+
+def test_many_workers_at_once_send_no_more_than_it_takes(
+    github: GitHubStandIn, cloned_database: ClonedDatabase
+) -> None:
+    github.add_repository(KESTREL)
+    listed({KESTREL: 2})
+    choose(max_in_flight=3)
+    moment = now()
+    for number in range(12):
+        delivery = Delivery.objects.create(
+            delivery_id=f"d-{number}", event="push", state="fanned_out", received_at=moment, body="{}"
+        )
+        Dispatch.objects.create(
+            delivery=delivery,
+            repository=repository(),
+            created_at=moment,
+            changed_at=moment,
+            next_attempt_at=moment,
+        )
+
+    def one(pk: int) -> DispatchState | None:
+        try:
+            return outbox.send_dispatch(dispatch_pk=pk, now=now(), chance=0)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(12) as pool:
+        outcomes = Counter(pool.map(one, Dispatch.objects.values_list("pk", flat=True)))
+    # Whoever came before an older one was sent has let it go first: never more than three, and none is lost.
+    assert outcomes[DispatchState.SENT] == len(github.dispatches) <= 3
+    assert Counter(states().values()) == {"sent": outcomes[DispatchState.SENT], "pending": outcomes[None]}
+    assert outbox.release(now=now()) == 3 - outcomes[DispatchState.SENT]
