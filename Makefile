@@ -3,7 +3,7 @@
 # Everything runs as `.venv/bin/python -m …`: that works in a folder that was moved or copied, and with spaces in its path.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test check bench format requirements runtime dev
+.PHONY: help demo demo-reset test check bench bench-fault format requirements runtime dev
 .SILENT:
 MAKEFLAGS += --no-print-directory
 
@@ -35,6 +35,9 @@ check: dev ## formatting, lint, types, import layers, templates, migrations, sys
 
 bench: dev ## benchmarks beside their floors, on loopback; BENCH_… variables set their size
 	exec $(python) -m bench $(ARGS)
+
+bench-fault: dev ## events while workers are killed and GitHub fails: what is lost, wrong, sent twice
+	exec $(python) -m bench fault
 
 format: dev ## rewrite files as `make check` wants them
 	$(python) -m ruff check --fix .

@@ -8,6 +8,7 @@ from apps.core.admin import site
 urlpatterns = [
     path("", include("apps.public.urls")),
     path("", include("apps.platforms.urls")),
+    path("", include("apps.relay.page_urls")),
     path("", include("apps.governance.urls")),
     path("", include("apps.console.urls")),
     path("", include("apps.audit.urls")),

@@ -3,16 +3,13 @@
 Beside it, in the same run, the floor: verify one token and commit one upsert, without any framework.
 """
 
-import contextlib
 import http.client
 import json
 import multiprocessing
 import os
-import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +19,7 @@ import requests
 from django.conf import settings
 from django.db import connection
 
-from accelhub import celery_app, processes
-from accelhub.env import BASE_DIR
-from accelhub.programs import programs
-from bench import figures
+from bench import figures, hub
 
 REPOSITORIES = int(os.environ.get("BENCH_REPOSITORIES", "200"))
 CALLBACKS = int(os.environ.get("BENCH_CALLBACKS", "6000"))
@@ -38,19 +32,13 @@ Prepared = tuple[bytes, bytes]
 
 def run() -> None:
     """Print the floor with one process and with two, then the hub with its worker stopped and running."""
-    from apps.simulator.standin import GitHubStandIn
-
     print(
         f"\nCallbacks: {CLIENTS} clients, {REPOSITORIES} repositories, bodies of {BODY_BYTES:,} bytes, RS256, "
         f"{os.cpu_count()} cores"
     )
     print(figures.fdatasync(Path(settings.DATA_DIR)))
-    port = int(settings.GITHUB_API_URL.rsplit(":", 1)[1])
-    standin = GitHubStandIn(
-        app_id=settings.GITHUB_APP_ID, app_private_key=settings.GITHUB_APP_PRIVATE_KEY, port=port, keep=10
-    )
-    with standin:
-        names = _list_repositories(standin)
+    with hub.standin() as standin:
+        names = hub.list_repositories(standin, REPOSITORIES)
         key = requests.get(f"{standin.url}/.well-known/jwks", timeout=10).json()["keys"][0]
         token = standin.mint_token(names[0], audience=settings.OIDC_AUDIENCE, run_id="1")
         for count in (1, 2):
@@ -63,9 +51,9 @@ def run() -> None:
                     [s for many in seconds_of(done, seconds) for s in many],
                 )
             )
-        with _running("web"):
+        with hub.running("web"):
             _measure(standin, names, "hub, worker stopped", 1)
-            with _running("relay", "heavy", "beat"):
+            with hub.running("relay", "heavy", "beat"):
                 _measure(standin, names, "hub, workers and beat running", 2)
 
 
@@ -75,24 +63,6 @@ def seconds_of(done: list[int], seconds: list[float]) -> list[list[float]]:
 
 
 # --- what is there before -----------------------------------------------------------------------------------------
-
-
-def _list_repositories(standin: Any) -> list[str]:
-    from apps.audit.services import command_actor
-    from apps.core.clock import now
-    from apps.platforms.allowlist import parse
-    from apps.platforms.models import Repository
-    from apps.platforms.services import import_allowlist
-
-    names = [f"bench-{number}/torch" for number in range(REPOSITORIES)]
-    text = "L2:\n" + "".join(f"- {name}\n" for name in names)
-    import_allowlist(allowlist=parse(text), source="bench", sha256="0" * 64, actor=command_actor("bench"), now=now())
-    for repository in Repository.objects.all():
-        ids = standin.add_repository(repository.full_name)
-        repository.github_id, repository.github_owner_id = ids.repository_id, ids.owner_id
-        repository.pin_source, repository.pinned_at = Repository.PinSource.GITHUB_API, now()
-        repository.save()
-    return names
 
 
 def _dispatched(delivery_id: str) -> None:
@@ -182,35 +152,6 @@ def floor_rounds(
 
 
 # --- the hub ------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _running(*names: str) -> Iterator[None]:
-    """The programs of a hub with these names, as `manage.py up` starts them, until the end of the block."""
-    data = Path(settings.DATA_DIR)
-    with contextlib.ExitStack() as stack:
-        for program in programs(data):
-            if program.name in names:
-                log = stack.enter_context((data / f"{program.name}.log").open("wb"))
-                process = processes.spawn(program.argv, cwd=BASE_DIR, env=dict(os.environ), stdout=log, stderr=log)
-                stack.callback(processes.stop, process, signal.SIGTERM, program.stop_seconds)
-        _until_ready(names)
-        yield
-
-
-def _until_ready(names: tuple[str, ...]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            if "web" not in names:
-                # Nobody waits for it here: a worker that has answered a ping is at work.
-                if celery_app.control.ping(timeout=0.5, limit=1):
-                    return
-            elif requests.get(f"http://127.0.0.1:{settings.PORT}/readyz", timeout=5).ok:
-                return
-        except requests.ConnectionError:
-            time.sleep(0.1)
-    raise RuntimeError(f"{', '.join(names)} did not start, see the logs in {settings.DATA_DIR}")
 
 
 def _measure(standin: Any, names: list[str], name: str, run: int) -> None:

@@ -57,6 +57,12 @@ CODES: dict[str, Code] = {
         "The job already ended otherwise",
         "The first final answer stands. Re-run the job: a new run_attempt is reported anew.",
     ),
+    "dispatch_state": Code(
+        409, "The dispatch was not given up", "Look at the dispatch again: it may have been sent meanwhile."
+    ),
+    "participation_stale": Code(
+        409, "The participation has changed meanwhile", "Look at it again, then write what should hold."
+    ),
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),

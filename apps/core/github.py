@@ -6,15 +6,20 @@ the outbox (docs/adr/0002).
 
 import contextlib
 import datetime
+import email.utils
 import json
 import logging
+import re
 import threading
-from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
+import jwt
 import requests
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from django.conf import settings
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
 from github.InstallationAuthorization import InstallationAuthorization
@@ -23,12 +28,22 @@ from apps.core import clock
 
 log = logging.getLogger(__name__)
 
+_SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
 TIMEOUT_SECONDS = 10
 TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
+# What GitHub asks for after a rate limit that does not say how long it lasts.
+UNSAID_WAIT_SECONDS = 60.0
 
 
 class GitHubUnavailable(Exception):
-    """GitHub did not answer, or answered 5xx or a rate limit: the same request may succeed later."""
+    """GitHub did not answer, or answered 5xx or a rate limit: the same request may succeed later.
+
+    `wait_seconds`: how long GitHub asks to wait at least; 0 where it does not ask. It may be absurd: cap it.
+    """
+
+    def __init__(self, detail: str, wait_seconds: float = 0.0) -> None:
+        super().__init__(detail)
+        self.wait_seconds = wait_seconds
 
 
 class GitHubRefused(Exception):
@@ -37,6 +52,17 @@ class GitHubRefused(Exception):
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"GitHub answered {status}: {detail}")
         self.status = status
+
+
+class GitHubNotInstalled(GitHubRefused):
+    """The App does not reach the repository, or there is no such repository: GitHub does not say which."""
+
+    def __init__(self, full_name: str) -> None:
+        super().__init__(
+            404,
+            f"the hub's GitHub App is not installed on {full_name}, or there is no such repository. "
+            "Its owner installs the App with access to it; then send again.",
+        )
 
 
 @dataclass(frozen=True)
@@ -58,14 +84,30 @@ class GitHubClient:
     def __init__(self, *, api_url: str, app_id: str, private_key: str) -> None:
         self._app = (app_id, private_key)
         self._base_url = api_url
+        self._app_key: RSAPrivateKey | None = None
+        self._app_key_lock = threading.Lock()
         self._tokens: dict[str, InstallationAuthorization] = {}
-        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: dict[str, threading.Lock] = {}
 
     def send_dispatch(self, full_name: str, *, event_type: str, client_payload: dict[str, Any]) -> None:
         """`POST /repos/{owner}/{repo}/dispatches`. Returns when GitHub accepted it.
 
-        Raises GitHubUnavailable or GitHubRefused.
+        A kept token that GitHub no longer takes is replaced once. Raises GitHubUnavailable or GitHubRefused;
+        GitHubNotInstalled where the App does not reach the repository.
         """
+        was_kept = full_name.lower() in self._tokens
+        try:
+            self._post_dispatch(full_name, event_type, client_payload)
+        except GitHubRefused as refused:
+            if refused.status not in (401, 403, 404):
+                raise
+            # The App was removed, or installed anew: only a new token tells which.
+            self._tokens.pop(full_name.lower(), None)
+            if not was_kept:
+                raise
+            self._post_dispatch(full_name, event_type, client_payload)
+
+    def _post_dispatch(self, full_name: str, event_type: str, client_payload: dict[str, Any]) -> None:
         with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
             # Not create_repository_dispatch(): it answers False to every failure and drops GitHub's words.
             status, headers, output = github.requester.requestJson(
@@ -73,8 +115,6 @@ class GitHubClient:
                 f"/repos/{full_name}/dispatches",
                 input={"event_type": event_type, "client_payload": client_payload},
             )
-            if status == 401:
-                self._tokens.pop(full_name.lower(), None)
             if status != 204:
                 # A renamed repository answers 307: nothing was dispatched, and nothing here follows it.
                 raise github.requester.createException(status, headers, _object(output))
@@ -98,14 +138,23 @@ class GitHubClient:
         if not all(self._app):
             raise GitHubUnavailable("no GitHub App is set up: ACCELHUB_GITHUB_APP_ID, ACCELHUB_GITHUB_APP_PRIVATE_KEY")
         key = full_name.lower()
-        with self._locks[key]:
+        with self._locks.setdefault(key, threading.Lock()):
             known = self._tokens.get(key)
             if known is None or known.expires_at - clock.real(clock.now()) < TOKEN_RENEWED_BEFORE:
-                app = GithubIntegration(auth=Auth.AppAuth(*self._app), **self._options(timeout_seconds))
+                auth = Auth.AppAuth(self._app[0], sign_func=self._sign)
+                app = GithubIntegration(auth=auth, **self._options(timeout_seconds))
                 with contextlib.closing(app):
-                    known = app.get_access_token(app.get_repo_installation(*full_name.split("/")).id)
+                    known = app.get_access_token(_installation_of(app, full_name))
                 self._tokens[key] = known
             return known.token
+
+    def _sign(self, claims: dict[str, Any]) -> str:
+        """The App's own JWT. Its key is read once: reading checks it, and takes longer than all the rest of a send."""
+        with self._app_key_lock:
+            if self._app_key is None:
+                key = load_pem_private_key(self._app[1].encode(), password=None)
+                self._app_key = cast("RSAPrivateKey", key)
+        return jwt.encode(claims, self._app_key, algorithm="RS256")
 
     def _options(self, timeout_seconds: float) -> dict[str, Any]:
         return {
@@ -116,6 +165,15 @@ class GitHubClient:
             "seconds_between_requests": None,
             "seconds_between_writes": None,
         }
+
+
+def _installation_of(app: GithubIntegration, full_name: str) -> int:
+    try:
+        return app.get_repo_installation(*full_name.split("/")).id
+    except GithubException as error:
+        if error.status == 404:
+            raise GitHubNotInstalled(full_name) from error
+        raise
 
 
 @dataclass(frozen=True)
@@ -182,10 +240,11 @@ class _translated:  # noqa: N801  reads as a word at its use
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         match error:
-            case RateLimitExceededException():
-                raise GitHubUnavailable("GitHub's rate limit is reached") from error
-            case GithubException(status=status) if status >= 500 or status == 429:
-                raise GitHubUnavailable(f"GitHub answered {status}") from error
+            case GithubException() if _is_rate_limit(error):
+                wait = _asked_wait(error.headers or {}) or UNSAID_WAIT_SECONDS
+                raise GitHubUnavailable("GitHub's rate limit is reached", wait) from error
+            case GithubException(status=status) if status >= 500:
+                raise GitHubUnavailable(f"GitHub answered {status}", _asked_wait(error.headers or {})) from error
             case GithubException(status=status):
                 raise GitHubRefused(status, _message(error)) from error
             case requests.RequestException():
@@ -196,6 +255,32 @@ class _translated:  # noqa: N801  reads as a word at its use
                 # A key that cannot be read, an answer of another shape: no caller is the worse for asking.
                 log.exception("GitHub could not be asked", exc_info=error)
                 raise GitHubUnavailable(f"GitHub could not be asked: {type(error).__name__}") from error
+
+
+def _is_rate_limit(error: GithubException) -> bool:
+    """GitHub limits with 429, or with 403 and either its words or its headers."""
+    headers = error.headers or {}
+    is_said = isinstance(error, RateLimitExceededException)
+    is_empty = headers.get("x-ratelimit-remaining") == "0"
+    return error.status == 429 or (error.status == 403 and (is_said or is_empty or "retry-after" in headers))
+
+
+def _asked_wait(headers: Mapping[str, Any]) -> float:
+    """Seconds until GitHub wants to be asked again, by `Retry-After` (seconds or a date), else by `X-RateLimit-Reset`
+    where nothing remains; 0 where it does not say, or says what cannot be read."""
+    after = str(headers.get("retry-after", ""))
+    if _SECONDS.fullmatch(after):
+        return float(after)
+    if date := email.utils.parsedate_tz(after):
+        return max(0.0, email.utils.mktime_tz(date) - _epoch())
+    reset = str(headers.get("x-ratelimit-reset", ""))
+    if headers.get("x-ratelimit-remaining") == "0" and _SECONDS.fullmatch(reset):
+        return max(0.0, float(reset) - _epoch())
+    return 0.0
+
+
+def _epoch() -> float:
+    return clock.real(clock.now()).timestamp()
 
 
 def _object(output: str) -> dict[str, Any]:

@@ -13,6 +13,9 @@ class Permission(enum.StrEnum):
     USER_CHANGE = "user:change"
     ADMIN_VIEW = "admin:view"
     CALLBACK_VIEW_PRIVATE = "callback:view_private"
+    PARTICIPATION_CHANGE = "participation:change"
+    DISPATCH_VIEW = "dispatch:view"
+    DISPATCH_RESEND = "dispatch:resend"
     REJECTION_VIEW = "rejection:view"
     COMPONENT_VIEW = "component:view"
 

@@ -8,7 +8,7 @@ from django.db.models import F, Func, Q
 from django.db.models.functions import Lower
 
 from apps.core.ids import public_id
-from apps.platforms.policy import EVENTS, LEVELS
+from apps.platforms.policy import EVENTS, LEVELS, WEBHOOK_EVENTS
 
 
 class Platform(models.Model):
@@ -138,6 +138,73 @@ class LevelInterval(models.Model):
     @property
     def level_name(self) -> str:
         return LEVELS[self.level].name
+
+
+class Participation(models.Model):
+    """Which of the events that its listing grants a repository is sent. Without a row: all of them, any number at once.
+
+    `refs` are globs, `labels` words; empty is any. `sample_percent`: the share of them that the hub draws.
+    `max_in_flight`: how many may be sent and not answered yet; None: any number. `revision` guards every update.
+    """
+
+    repository = models.OneToOneField(Repository, on_delete=models.CASCADE, related_name="participation")
+    events = ArrayField(models.CharField(max_length=20))
+    refs = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    sample_percent = models.SmallIntegerField(default=100)
+    max_in_flight = models.IntegerField(null=True, blank=True)
+    changed_at = models.DateTimeField()
+    revision = models.IntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(events__contained_by=list(WEBHOOK_EVENTS)) & ~Q(events=[]),
+                name="platforms_participation_events",
+            ),
+            models.CheckConstraint(
+                condition=Q(sample_percent__gte=1, sample_percent__lte=100), name="platforms_participation_sample"
+            ),
+            models.CheckConstraint(
+                condition=Q(max_in_flight=None) | Q(max_in_flight__gte=1), name="platforms_participation_in_flight"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository} takes part in {', '.join(self.events)}"
+
+
+class MaintenanceWindow(models.Model):
+    """A repository is sent nothing from `starts_at` until `ends_at`, as announced before. Windows never overlap."""
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="maintenance_windows")
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    note = models.CharField(max_length=200)
+    announced_at = models.DateTimeField()
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["starts_at"]
+        constraints = [
+            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="platforms_window_forward"),
+            models.CheckConstraint(condition=Q(starts_at__gt=F("announced_at")), name="platforms_window_announced"),
+            ExclusionConstraint(
+                name="platforms_window_no_overlap",
+                expressions=[
+                    ("repository", RangeOperators.EQUAL),
+                    (
+                        Func("starts_at", "ends_at", function="tstzrange", output_field=DateTimeRangeField()),
+                        RangeOperators.OVERLAPS,
+                    ),
+                ],
+                condition=Q(withdrawn_at=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository}: {self.starts_at:%Y-%m-%d %H:%M} to {self.ends_at:%Y-%m-%d %H:%M}"
 
 
 class Membership(models.Model):

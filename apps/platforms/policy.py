@@ -3,11 +3,15 @@
 Source: docs/protocol.md, "Levels" (upstream's Cross-Repository CI Relay).
 """
 
+import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 PULL_REQUEST = "pull_request"
 NIGHTLY = "nightly"
 EVENTS = (PULL_REQUEST, NIGHTLY)
+# Upstream's webhooks that a repository chooses from; the allowlist's `pull_request` grants both.
+WEBHOOK_EVENTS = (PULL_REQUEST, "push")
 
 
 @dataclass(frozen=True)
@@ -101,3 +105,73 @@ def suggested_target(level: int) -> Level:
 def default_platform_slug(full_name: str) -> str:
     """`owner-repo` in lower case: the platform that an unknown repository gets. Leaves room for `-2` behind it."""
     return "".join(c if c.isalnum() else "-" for c in full_name.lower()).strip("-")[:70]
+
+
+# --- maintenance windows ----------------------------------------------------------------------------------------
+
+WINDOW_NOTICE_HOURS = 24
+WINDOW_CAP_HOURS, WINDOW_CAP_DAYS = 72, 30
+WINDOW_AHEAD_DAYS = 90
+
+
+@dataclass(frozen=True)
+class WindowRule:
+    """One rule about maintenance windows, as pages print it."""
+
+    what: str
+    limit: str
+    why: str
+
+
+WINDOW_RULES: tuple[WindowRule, ...] = (
+    WindowRule("Notice", f"at least {WINDOW_NOTICE_HOURS} h ahead", "it is announced, not declared after a bad night"),
+    WindowRule("Ahead", f"at most {WINDOW_AHEAD_DAYS} d", "what lies further ahead is not known yet"),
+    WindowRule(
+        "All windows of a repository",
+        f"at most {WINDOW_CAP_HOURS} h in any {WINDOW_CAP_DAYS} d",
+        "what is not sent stands in no figure",
+    ),
+    WindowRule("Two windows", "do not overlap", "each hour is announced once"),
+)
+
+Span = tuple[datetime.datetime, datetime.datetime]
+
+
+def refuse_window(window: Span, others: Iterable[Span], *, now: datetime.datetime) -> str | None:
+    """Why a maintenance window cannot be announced, as a sentence that says what to do; None where it can be.
+
+    `others` are the repository's other windows that were not withdrawn.
+    """
+    start, end = window
+    others = list(others)
+    notice, ahead = datetime.timedelta(hours=WINDOW_NOTICE_HOURS), datetime.timedelta(days=WINDOW_AHEAD_DAYS)
+    if end <= start:
+        return f"ends_at: {_minute(end)} is not after the start, {_minute(start)}."
+    if start < now + notice:
+        return f"starts_at: {_minute(start)} is too soon, windows are announced {WINDOW_NOTICE_HOURS} h ahead."
+    if start > now + ahead:
+        return f"starts_at: {_minute(start)} is too far ahead, at most {WINDOW_AHEAD_DAYS} d."
+    for other in others:
+        if other[0] < end and start < other[1]:
+            return f"starts_at: it overlaps the window from {_minute(other[0])} to {_minute(other[1])}."
+    longest, cap = most_within([window, *others]), datetime.timedelta(hours=WINDOW_CAP_HOURS)
+    if longest > cap:
+        hours = longest / datetime.timedelta(hours=1)
+        return f"ends_at: that makes {hours:.1f} h within {WINDOW_CAP_DAYS} d, at most {WINDOW_CAP_HOURS} h."
+    return None
+
+
+def most_within(windows: list[Span]) -> datetime.timedelta:
+    """The most maintenance that any WINDOW_CAP_DAYS in a row hold. It is reached where one begins or ends."""
+    days = datetime.timedelta(days=WINDOW_CAP_DAYS)
+    spans = [(start, start + days) for start, _ in windows] + [(end - days, end) for _, end in windows]
+    return max((_within(windows, span) for span in spans), default=datetime.timedelta())
+
+
+def _within(windows: list[Span], span: Span) -> datetime.timedelta:
+    parts = (min(end, span[1]) - max(start, span[0]) for start, end in windows)
+    return sum((part for part in parts if part > datetime.timedelta()), datetime.timedelta())
+
+
+def _minute(moment: datetime.datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -15,7 +15,7 @@ from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
 from apps.core.statements import prepared
 from apps.platforms.allowlist import FULL_NAME
-from apps.platforms.models import Invitation, Membership, Platform, Repository
+from apps.platforms.models import Invitation, MaintenanceWindow, Membership, Platform, Repository
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -136,6 +136,25 @@ def own_invitation_or_404(platform: Platform, public_id: str) -> Invitation:
     try:
         return Invitation.objects.select_related("platform").get(platform=platform, public_id=uuid.UUID(public_id))
     except (Invitation.DoesNotExist, ValueError):
+        raise Http404 from None
+
+
+def open_windows(*, now: datetime.datetime) -> QuerySet[MaintenanceWindow]:
+    """Maintenance windows that are open now, of every repository."""
+    return MaintenanceWindow.objects.filter(withdrawn_at=None, starts_at__lte=now, ends_at__gt=now)
+
+
+def windows_of(platform: Platform, *, now: datetime.datetime) -> QuerySet[MaintenanceWindow]:
+    """A platform's maintenance windows that are open or to come, in order."""
+    found = MaintenanceWindow.objects.filter(repository__platform=platform, withdrawn_at=None, ends_at__gt=now)
+    return found.select_related("repository").order_by("starts_at", "pk")
+
+
+def window_or_404(repository: Repository, public_id: str) -> MaintenanceWindow:
+    """A maintenance window of this repository, by its public id."""
+    try:
+        return MaintenanceWindow.objects.get(repository=repository, public_id=uuid.UUID(public_id))
+    except (MaintenanceWindow.DoesNotExist, ValueError):
         raise Http404 from None
 
 

@@ -1,10 +1,11 @@
 from django.urls import path
 
-from apps.platforms import member_views, views
+from apps.platforms import member_views, participation_views, views
 
 app_name = "platforms"
 urlpatterns = [
     path("repositories/<str:owner>/<str:name>/level/", views.level, name="level"),
+    path("repositories/<str:owner>/<str:name>/participation/", participation_views.participation, name="participation"),
     path("platforms/<slug:slug>/name/", views.rename, name="rename"),
     path("platforms/<slug:slug>/members/", member_views.members, name="members"),
     path("repositories/<str:owner>/<str:name>/claim/", member_views.claim, name="claim"),

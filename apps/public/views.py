@@ -19,8 +19,8 @@ from apps.core.permissions import Permission
 from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
-from apps.platforms.policy import LEVELS, PUBLIC_FROM
-from apps.platforms.selectors import may_on_platform, platform_or_404
+from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
+from apps.platforms.selectors import may_on_platform, platform_or_404, windows_of
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
 from apps.relay import fields, identity, limits
 from apps.relay import policy as relay_policy
@@ -102,6 +102,8 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "private_callbacks": None if private is None else list(private[:PRIVATE_SHOWN]),
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
+        "windows": list(windows_of(found, now=moment)),
+        "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }
@@ -144,10 +146,11 @@ def _side_by_side(
     if not shown and not nightlies:
         raise Http404
     rounds = relay_selectors.rounds_of_deliveries(shown)
+    omissions = relay_selectors.omissions_of_deliveries(shown)
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
-        "deliveries": [(delivery, rounds.get(delivery.pk, [])) for delivery in shown],
+        "deliveries": [(delivery, rounds.get(delivery.pk, []), omissions.get(delivery.pk, [])) for delivery in shown],
         "nightlies": nightlies,
         "now": now(),
     }
@@ -177,6 +180,11 @@ def policy(request: HttpRequest) -> HttpResponse:
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
+        "window_rules": WINDOW_RULES,
+        "participation_rules": relay_policy.PARTICIPATION,
+        "backoff": relay_policy.BACKOFF_SECONDS,
+        "asked_wait_max": relay_policy.ASKED_WAIT_MAX_SECONDS,
+        "attempts_max": relay_policy.ATTEMPTS_MAX,
         "webhook_rules": relay_policy.WEBHOOK_RULES,
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,

@@ -16,6 +16,17 @@ class DispatchState(models.TextChoices):
     GIVEN_UP = "given_up", "given up"
 
 
+class Rule(models.TextChoices):
+    """Why a listed repository was not sent an event. In the order in which they are asked."""
+
+    LISTING = "listing", "the allowlist's events"
+    EVENT = "event", "events"
+    REF = "ref", "refs"
+    LABEL = "label", "labels"
+    SAMPLE = "sample", "sample"
+    MAINTENANCE = "maintenance", "maintenance window"
+
+
 class JobStatus(models.TextChoices):
     IN_PROGRESS = "in_progress", "in progress"
     COMPLETED = "completed", "completed"

@@ -3,7 +3,8 @@
 from django import forms
 
 from apps.core.filters import FilterForm, search_field, sort_field
-from apps.relay.selectors import RejectionFilters
+from apps.relay.enums import DispatchState
+from apps.relay.selectors import DispatchFilters, RejectionFilters
 
 # What a callback can be refused for, as far as refusals are counted.
 REASONS = (
@@ -28,3 +29,14 @@ class RejectionForm(FilterForm):
 
     def filters(self) -> RejectionFilters:
         return RejectionFilters(**self.given())
+
+
+class DispatchForm(FilterForm):
+    """Which dispatches the list shows."""
+
+    state = forms.ChoiceField(required=False, choices=[("", "Any that is not sent"), *DispatchState.choices])
+    delivery = search_field("Delivery id")
+    repository = search_field("Repository")
+
+    def filters(self) -> DispatchFilters:
+        return DispatchFilters(**self.given())

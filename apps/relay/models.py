@@ -7,8 +7,8 @@ from django.db.models.functions import MD5
 
 from apps.core.ids import public_id
 from apps.platforms.models import Repository
-from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, Flag, JobStatus
-from apps.relay.policy import trust_of
+from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, Flag, JobStatus, Rule
+from apps.relay.policy import ATTEMPTS_MAX, trust_of
 
 
 class Delivery(models.Model):
@@ -44,7 +44,12 @@ class Delivery(models.Model):
 
 
 class Dispatch(models.Model):
-    """One delivery sent, or to be sent, to one repository: the row exists before the request leaves."""
+    """One delivery sent, or to be sent, to one repository: the row exists before the request leaves.
+
+    `next_attempt_at` is when a pending one may be sent; a pending one without it waits until one in flight has ended.
+    `attempts` only grows: sending a given-up one again raises `attempts_allowed`. `woken_at`: when a task was last
+    asked for. `error` is what kept it back last.
+    """
 
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="dispatches")
     repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="dispatches")
@@ -53,6 +58,9 @@ class Dispatch(models.Model):
     changed_at = models.DateTimeField()
     sent_at = models.DateTimeField(null=True, blank=True)
     attempts = models.IntegerField(default=0)
+    attempts_allowed = models.IntegerField(default=ATTEMPTS_MAX)
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    woken_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=500, blank=True)
 
     class Meta:
@@ -64,16 +72,45 @@ class Dispatch(models.Model):
                 condition=Q(state="sent", sent_at__isnull=False) | (~Q(state="sent") & Q(sent_at=None)),
                 name="relay_dispatch_sent_at",
             ),
+            models.CheckConstraint(
+                condition=Q(state="pending") | Q(next_attempt_at=None), name="relay_dispatch_next_only_pending"
+            ),
+            models.CheckConstraint(
+                condition=Q(attempts__lte=F("attempts_allowed")), name="relay_dispatch_attempts_allowed"
+            ),
         ]
         indexes = [
             models.Index(
                 fields=["changed_at"], condition=Q(state__in=["pending", "sending"]), name="relay_dispatch_waiting"
             ),
             models.Index(fields=["repository", "-created_at"], name="relay_dispatch_recent"),
+            models.Index(fields=["repository", "sent_at"], condition=Q(state="sent"), name="relay_dispatch_in_flight"),
         ]
 
     def __str__(self) -> str:
         return f"{self.delivery} to {self.repository}"
+
+    @property
+    def is_waiting_for_place(self) -> bool:
+        return self.state == DispatchState.PENDING and self.next_attempt_at is None
+
+
+class Omission(models.Model):
+    """A delivery that a listed repository was not sent, and why. There is no dispatch then: no figure counts it."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="omissions")
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="omissions")
+    rule = models.CharField(max_length=20, choices=Rule.choices)
+    sentence = models.CharField(max_length=500)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["delivery", "repository"], name="relay_omission_once"),
+            models.CheckConstraint(condition=Q(rule__in=Rule.values), name="relay_omission_rule"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delivery} not to {self.repository}: {self.rule}"
 
 
 class Job(models.Model):

@@ -5,10 +5,13 @@ Nothing here reads a clock or a database.
 
 import dataclasses
 import datetime
-from collections.abc import Iterable
+import fnmatch
+import hashlib
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from apps.relay.enums import Answer, Bucket, Flag, JobStatus
+from apps.relay.enums import Answer, Bucket, Flag, JobStatus, Rule
 
 # --- events -----------------------------------------------------------------------------------------------------
 
@@ -20,27 +23,38 @@ UNDISPATCHED_EVENTS = (NIGHTLY, PERIODIC)
 
 @dataclass(frozen=True)
 class WebhookRule:
-    """`action` is None where the event has none. Anything without a row is ignored."""
+    """`action` is None where the event has none. Anything without a row is ignored.
+
+    What is not `answered` tells downstreams to stop: nobody runs anything for it, so nobody waits for an answer.
+    """
 
     event: str
     action: str | None
     effect: str
+    answered: bool = True
 
 
 WEBHOOK_RULES: tuple[WebhookRule, ...] = (
     WebhookRule(PULL_REQUEST, "opened", "dispatched"),
     WebhookRule(PULL_REQUEST, "reopened", "dispatched"),
     WebhookRule(PULL_REQUEST, "synchronize", "dispatched"),
-    WebhookRule(PULL_REQUEST, "closed", "dispatched"),
+    WebhookRule(PULL_REQUEST, "closed", "dispatched, no answer expected", answered=False),
     WebhookRule(PUSH, None, "dispatched, every ref"),
 )
 SUPPORTED_EVENTS = frozenset(rule.event for rule in WEBHOOK_RULES)
 _DISPATCHED = frozenset((rule.event, rule.action) for rule in WEBHOOK_RULES)
+# (event, action) of what is sent and never answered; an event without an action has "".
+UNANSWERED = tuple((rule.event, rule.action or "") for rule in WEBHOOK_RULES if not rule.answered)
 
 
 def is_dispatched(event: str, action: str | None) -> bool:
     """Whether a webhook of this event and action is sent on to downstream repositories."""
     return (event, action) in _DISPATCHED
+
+
+def is_answered(event: str, action: str) -> bool:
+    """Whether a downstream that was sent this is expected to answer. `action` as a Delivery has it."""
+    return (event, action) not in UNANSWERED
 
 
 def participates(events: Iterable[str], event: str) -> bool:
@@ -218,3 +232,145 @@ def decide(state: State, report: Report, *, expects_start: bool = True) -> Row:
     if row.status is JobStatus.COMPLETED:
         add += flags_of(report.counts)
     return dataclasses.replace(row, add=add)
+
+
+# --- sending again ----------------------------------------------------------------------------------------------
+
+# After so many failed attempts, wait up to so many seconds: each four times the one before, up to an hour. Where in
+# between is chance's to say (full jitter), so that what failed together is not sent again together.
+BACKOFF_SECONDS = (5, 20, 80, 320, 1_280, 3_600)
+ATTEMPTS_MAX = len(BACKOFF_SECONDS) + 1
+# A wait that GitHub asks for is kept, but never longer than its rate limits last.
+ASKED_WAIT_MAX_SECONDS = 3_600
+
+
+def wait_seconds(failed: int, *, chance: float, asked: float = 0.0) -> float | None:
+    """How long to wait after `failed` attempts (from 1); None when there is no further one.
+
+    `chance` is from 0 up to 1. `asked` is the wait that GitHub asked for: it is kept first, and chance comes on top.
+    """
+    if failed >= ATTEMPTS_MAX:
+        return None
+    return min(asked, ASKED_WAIT_MAX_SECONDS) + chance * BACKOFF_SECONDS[failed - 1]
+
+
+# --- who is sent an event ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What of a webhook decides who is sent it. `ref` is whole (`refs/heads/main`): what was pushed, or what a pull
+    request is to be merged into. `labels` are the pull request's."""
+
+    event: str
+    action: str
+    delivery_id: str
+    ref: str = ""
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a listed repository takes part in. `listed` are the allowlist's words; empty `refs` or `labels` are any.
+
+    `key` never changes. `maintenance_until` is the end of a maintenance window that is open now.
+    """
+
+    key: str
+    listed: tuple[str, ...]
+    events: tuple[str, ...] = DISPATCHED_EVENTS
+    refs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    sample_percent: int = 100
+    maintenance_until: datetime.datetime | None = None
+
+
+@dataclass(frozen=True)
+class NotSent:
+    """Why a repository is not sent an event: the rule, and a sentence."""
+
+    rule: Rule
+    sentence: str
+
+
+def takes_part(occasion: Occasion, wishes: Wishes) -> NotSent | None:
+    """None: the repository is sent this event. Else the first rule, in PARTICIPATION's order, that keeps it back."""
+    for rule, row in PARTICIPATION.items():
+        if sentence := row.ask(occasion, wishes):
+            return NotSent(rule, sentence)
+    return None
+
+
+def _listing(occasion: Occasion, wishes: Wishes) -> str:
+    if participates(wishes.listed, occasion.event):
+        return ""
+    return f"the allowlist lists it for {', '.join(wishes.listed) or 'no event'} only"
+
+
+def _event(occasion: Occasion, wishes: Wishes) -> str:
+    return "" if occasion.event in wishes.events else f"it does not take part in {occasion.event} events"
+
+
+def _ref(occasion: Occasion, wishes: Wishes) -> str:
+    if not wishes.refs:
+        return ""
+    names = (occasion.ref, re.sub(r"^refs/(?:heads|tags)/", "", occasion.ref))
+    if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in wishes.refs):
+        return ""
+    return f"{occasion.ref or 'an unknown ref'} fits none of its refs: {', '.join(wishes.refs)}"
+
+
+def _label(occasion: Occasion, wishes: Wishes) -> str:
+    if not wishes.labels or occasion.event != PULL_REQUEST:
+        return ""
+    wanted = {label.lower() for label in wishes.labels}  # GitHub compares labels without case
+    if wanted & {label.lower() for label in occasion.labels}:
+        return ""
+    return f"the pull request has none of its labels: {', '.join(wishes.labels)}"
+
+
+def _sample(occasion: Occasion, wishes: Wishes) -> str:
+    # What ends runs is not sampled: whoever was sent the beginning needs the end.
+    if not is_answered(occasion.event, occasion.action):
+        return ""
+    if sample_share(occasion.delivery_id, wishes.key) * 100 < wishes.sample_percent:
+        return ""
+    return f"it is not in the {wishes.sample_percent} % of events that the hub draws for it"
+
+
+def _maintenance(occasion: Occasion, wishes: Wishes) -> str:
+    until = wishes.maintenance_until
+    return f"in announced maintenance until {until:%Y-%m-%d %H:%M} UTC" if until else ""
+
+
+def sample_share(delivery_id: str, key: str) -> float:
+    """Where a (delivery, repository) falls between 0 and 1: the same whoever asks how often, and nobody's choice."""
+    digest = hashlib.sha256(f"{delivery_id}\n{key}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+@dataclass(frozen=True)
+class ParticipationRule:
+    """One reason why a repository is not sent an event: what it says, who chooses it, and the question itself."""
+
+    text: str
+    chosen_by: str
+    ask: Callable[[Occasion, Wishes], str]
+
+
+_MEMBERS = "members of its platform"
+PARTICIPATION: dict[Rule, ParticipationRule] = {
+    Rule.LISTING: ParticipationRule("the allowlist does not list the repository for it", "the allowlist", _listing),
+    Rule.EVENT: ParticipationRule("an event that the repository does not take part in", _MEMBERS, _event),
+    Rule.REF: ParticipationRule("a pushed ref, or a pull request's base, that fits none of its refs", _MEMBERS, _ref),
+    Rule.LABEL: ParticipationRule("a pull request without any of its labels", _MEMBERS, _label),
+    Rule.SAMPLE: ParticipationRule(
+        "an event outside of its sample, drawn from delivery and repository; what only ends runs is not drawn",
+        f"the share by {_MEMBERS}, which ones by the hub",
+        _sample,
+    ),
+    Rule.MAINTENANCE: ParticipationRule("an event within an announced maintenance window", _MEMBERS, _maintenance),
+}
+
+# A dispatch that was sent so long ago holds no place among those in flight any more, whatever became of its jobs.
+IN_FLIGHT_HOURS = 6

@@ -13,11 +13,13 @@ from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository
-from apps.platforms.policy import PUBLIC_FROM
-from apps.platforms.selectors import may_on_platform, member_platforms
-from apps.relay.enums import DeliveryState
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
-from apps.relay.policy import worst_bucket
+from apps.platforms.policy import PUBLIC_FROM, UNLISTED
+from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
+from apps.relay.enums import DeliveryState, DispatchState
+from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection
+from apps.relay.policy import Wishes, is_answered, worst_bucket
+
+_KEY_DIGITS = 18  # any such number fits a bigint
 
 # A dispatch is sent, or given up, within minutes: older ones do not change.
 _DISPATCHES_LOOKED_AT = 20
@@ -69,6 +71,39 @@ def rejections_for(user: Any) -> QuerySet[Rejection]:
     if user.may(Permission.REJECTION_VIEW):
         return rejections
     return rejections.filter(repository__platform__in=member_platforms(user))
+
+
+@dataclass(frozen=True)
+class Wishing:
+    """A listed repository and what it takes part in."""
+
+    repository_id: int
+    wishes: Wishes
+
+
+def wishes_of_listed(*, now: datetime.datetime) -> list[Wishing]:
+    """Every listed repository with what it takes part in at this time. Two queries."""
+    listed = Repository.objects.filter(level__gt=UNLISTED).select_related("participation").order_by("pk")
+    windows = dict(open_windows(now=now).values_list("repository", "ends_at"))
+    found = []
+    for repository in listed:
+        chosen = getattr(repository, "participation", None)
+        narrowed = {}
+        if chosen is not None:
+            narrowed = {
+                "events": tuple(chosen.events),
+                "refs": tuple(chosen.refs),
+                "labels": tuple(chosen.labels),
+                "sample_percent": chosen.sample_percent,
+            }
+        wishes = Wishes(
+            key=str(repository.public_id),
+            listed=tuple(repository.events),
+            maintenance_until=windows.get(repository.pk),
+            **narrowed,
+        )
+        found.append(Wishing(repository.pk, wishes))
+    return found
 
 
 @dataclass(frozen=True)
@@ -129,9 +164,19 @@ class Round:
         return max((job.queue_seconds for job in self.jobs if job.queue_seconds is not None), default=None)
 
     @property
+    def expects_answer(self) -> bool:
+        """Whether anybody is asked to run something: what only tells that a pull request was closed asks nobody."""
+        return is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
+
+    @property
     def bucket(self) -> str:
-        """The worst that any of its jobs says; `dispatched` while none has answered."""
-        return worst_bucket(job.bucket for job in self.current) or "dispatched"
+        """The worst that any of its jobs says. While none has answered: `dispatched`, or why it was not sent yet;
+        empty where no answer is expected."""
+        if worst := worst_bucket(job.bucket for job in self.current):
+            return worst
+        if self.dispatch.state != DispatchState.SENT:
+            return str(self.dispatch.state)
+        return "dispatched" if self.expects_answer else ""
 
 
 def _rounds(dispatches: QuerySet[Dispatch]) -> QuerySet[Dispatch]:
@@ -171,6 +216,15 @@ def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round
     return rounds
 
 
+def omissions_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Omission]]:
+    """By delivery (primary key), the public downstreams that it was not sent to, by name, each with why."""
+    found = Omission.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM)
+    omissions: dict[int, list[Omission]] = defaultdict(list)
+    for omission in found.select_related("repository__platform").order_by("repository__full_name"):
+        omissions[omission.delivery_id].append(omission)
+    return omissions
+
+
 def deliveries_of_pull_request(number: int) -> QuerySet[Delivery]:
     """What was sent on about a pull request, newest first."""
     found = Delivery.objects.filter(pr_number=number, state=DeliveryState.FANNED_OUT)
@@ -207,3 +261,43 @@ def newest_change_of(platform: Platform) -> tuple[object, ...]:
 def latest_delivery_at() -> datetime.datetime | None:
     """When the newest webhook was stored: how old the hub's view of upstream is."""
     return Delivery.objects.order_by("-pk").values_list("received_at", flat=True).first()
+
+
+@dataclass(frozen=True)
+class DispatchFilters:
+    """Which dispatches. `delivery` is GitHub's id, whole; `repository` is part of a name. Without a state and a
+    delivery: those that are not sent."""
+
+    state: str = ""
+    delivery: str = ""
+    repository: str = ""
+
+
+def dispatches_found(filters: DispatchFilters) -> QuerySet[Dispatch]:
+    """Dispatches for operators, newest first."""
+    found = Dispatch.objects.select_related("delivery", "repository__platform").defer("delivery__body")
+    if filters.state:
+        found = found.filter(state=filters.state)
+    elif not filters.delivery:
+        found = found.exclude(state=DispatchState.SENT)
+    if filters.delivery:
+        found = found.filter(delivery__delivery_id=filters.delivery)
+    if filters.repository:
+        found = found.filter(repository__full_name__icontains=filters.repository)
+    return found.order_by("-pk")
+
+
+def omissions_found(filters: DispatchFilters) -> QuerySet[Omission]:
+    """Which listed repositories the named delivery was not sent to, by name."""
+    found = Omission.objects.select_related("repository__platform").filter(delivery__delivery_id=filters.delivery)
+    return found.order_by("repository__full_name")
+
+
+def dispatch_or_404(key: str) -> Dispatch:
+    """A dispatch by its key, for those who may send it again."""
+    if not (key.isascii() and key.isdigit() and len(key) <= _KEY_DIGITS):
+        raise Http404
+    try:
+        return Dispatch.objects.select_related("delivery", "repository").defer("delivery__body").get(pk=int(key))
+    except Dispatch.DoesNotExist:
+        raise Http404 from None

@@ -1,9 +1,13 @@
 """Background tasks of the relay: each fetches by key, calls one service, and may run twice without harm."""
 
+import random
+
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.relay import services
+from apps.relay import outbox, services
+
+_chance = random.SystemRandom()
 
 
 def fan_out_deliveries(keys: list[str]) -> None:
@@ -21,10 +25,10 @@ def enqueue_dispatches(keys: list[str]) -> None:
 @shared_task
 def send_dispatch(dispatch_pk: int) -> str | None:
     """Send one dispatch."""
-    return services.send_dispatch(dispatch_pk=dispatch_pk, now=now())
+    return outbox.send_dispatch(dispatch_pk=dispatch_pk, now=now(), chance=_chance.random())
 
 
 @shared_task
 def sweep_dispatches() -> int:
-    """Wake deliveries and dispatches whose task was lost."""
-    return services.sweep(now=now())
+    """Wake deliveries and dispatches that are due or have lost their task, and let those go that waited for a place."""
+    return outbox.sweep(now=now())

@@ -10,19 +10,21 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
+from apps.simulator.faults import Fault, Faults, Kind
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
-from apps.simulator.wire import HOST, Answer, Refusal, Request, Server
+from apps.simulator.wire import HOST, NO_ANSWER, Answer, Refusal, Request, Server
 
-__all__ = ["Dispatch", "GitHubStandIn", "LoggedRequest"]
+__all__ = ["Dispatch", "GitHubStandIn", "Kind", "LoggedRequest"]
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,21 @@ class LoggedRequest:
     body: Any
 
 
-@dataclass
-class _Failure:
-    path: re.Pattern[str]
-    status: int
-    times: int
-    message: str
+# What GitHub says with each kind of refusal: status and message.
+_REFUSALS = {
+    Kind.FAIL: (502, "Server Error"),
+    Kind.LIMIT: (403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."),
+    Kind.EXHAUST: (403, "API rate limit exceeded for installation ID 1."),
+    Kind.DROP: (NO_ANSWER, ""),
+}
 
 
 class GitHubStandIn:
     """One GitHub on 127.0.0.1. Start it with `start()` or as a context manager; `stop()` ends its threads.
 
-    `people` are its users, `oauth` what they sign in with. Knobs: `delay_seconds` slows every answer; `fail()` spoils
-    some; `on_dispatch` is called with each accepted Dispatch, in order, on one background thread, after the 204 was
-    sent: it should return soon.
+    `people` are its users, `oauth` what they sign in with. Knobs: `delay_seconds` slows every answer; `spoil()` lets
+    some go wrong; `on_dispatch` is called with each accepted Dispatch, in order, on one background thread, after the
+    204 was sent: it should return soon.
     """
 
     def __init__(
@@ -60,10 +63,12 @@ class GitHubStandIn:
         port: int = 0,
         on_dispatch: Callable[[Dispatch], None] | None = None,
         keep: int = 500,
+        seed: int = 0,
     ) -> None:
         """Keys are PEM text; without `oidc_private_key` one is made. `port` 0: any free one, kept from then on.
 
-        `keep`: how many requests and dispatches are remembered. Raises ValueError for a key that is no RSA key.
+        `keep`: how many requests and dispatches are remembered. `seed`: the luck of `spoil()`. Raises ValueError for a
+        key that is no RSA key.
         """
         self.port = port
         self.delay_seconds = 0.0
@@ -81,7 +86,7 @@ class GitHubStandIn:
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
-        self._failures: list[_Failure] = []
+        self._faults = Faults(seed)
         self._requests: deque[LoggedRequest] = deque(maxlen=keep)
         self._server: Server | None = None
         self._stopping = threading.Event()
@@ -197,40 +202,68 @@ class GitHubStandIn:
     def on_dispatch(self, told: Callable[[Dispatch], None] | None) -> None:
         self._dispatches.on_dispatch = told
 
+    def spoil(
+        self,
+        path_regex: str,
+        kind: Kind,
+        *,
+        times: int | None = 1,
+        share: float = 1.0,
+        seconds: float = 0.0,
+        status: int | None = None,
+        message: str = "",
+    ) -> None:
+        """Let requests whose path matches (re.search) go wrong: the next `times`, or with None a `share` of them.
+
+        `seconds`: how long SLOW takes, how long LIMIT and EXHAUST last. `status`, `message`: instead of GitHub's own.
+        """
+        own_status, own_message = _REFUSALS.get(kind, (200, ""))
+        self._faults.add(
+            Fault(
+                kind=kind,
+                path=re.compile(path_regex),
+                times=times,
+                share=share,
+                status=own_status if status is None else status,
+                message=message or own_message,
+                seconds=seconds,
+            )
+        )
+
     def fail(self, path_regex: str, status: int = 502, times: int = 1, message: str = "Server Error") -> None:
         """Answer the next `times` requests whose path matches (re.search) with `status`; 0 hangs up unanswered."""
-        with self._lock:
-            self._failures.append(_Failure(re.compile(path_regex), status, times, message))
+        self.spoil(path_regex, Kind.FAIL, times=times, status=status, message=message)
 
     def heal(self) -> None:
-        """Forget what `fail()` still had to spoil."""
-        with self._lock:
-            self._failures.clear()
+        """Forget everything that was still to go wrong."""
+        self._faults.clear()
 
     # --- answering --------------------------------------------------------------------------------------------
 
     def _answer(self, request: Request) -> Answer:
-        if self.delay_seconds:
-            self._stopping.wait(self.delay_seconds)
+        faults = self._faults.draw(request.path)
+        if delay := self.delay_seconds + sum(fault.seconds for fault in faults if fault.kind is Kind.SLOW):
+            self._stopping.wait(delay)
+        fault = next((fault for fault in faults if fault.kind is not Kind.SLOW), None)
         try:
-            failure = self._take_failure(request.path)
-            if failure is not None:
-                raise Refusal(failure.status, failure.message)
+            if fault is not None and fault.kind in _REFUSALS:
+                raise Refusal(fault.status, fault.message)
             answer = self._answers.route(request)
         except Refusal as refusal:
             body = {"message": refusal.message, "documentation_url": DOCS, "status": str(refusal.status)}
-            answer = Answer(refusal.status, body)
+            answer = Answer(refusal.status, body, headers=fault.headers if fault else {})
+        if fault is not None and fault.kind is Kind.LOSE:
+            answer = replace(answer, status=NO_ANSWER)
+        if fault is not None and fault.kind is Kind.DUPLICATE and (announce := answer.after):
+            answer = replace(answer, after=partial(_twice, announce))
         with self._lock:
             self._requests.append(LoggedRequest(request.method, request.path, answer.status, _readable(request.body)))
         return answer
 
-    def _take_failure(self, path: str) -> _Failure | None:
-        with self._lock:
-            for failure in self._failures:
-                if failure.times > 0 and failure.path.search(path):
-                    failure.times -= 1
-                    return failure
-        return None
+
+def _twice(act: Callable[[], None]) -> None:
+    act()
+    act()
 
 
 def _readable(body: bytes) -> Any:

@@ -139,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self._answer()
         if answer.status == NO_ANSWER:
             self.close_connection = True
+            if answer.after is not None:
+                answer.after()
             return
         body = answer.html.encode() if answer.data is None else json.dumps(answer.data).encode()
         self.send_response(answer.status)

@@ -259,8 +259,13 @@ class TestWorker:
         self, request: pytest.FixtureRequest, worker_is_demo: None, celery_worker_process: Worker
     ) -> None:
         repository = listed({"acme/torch": 2})["acme/torch"]
+        moment = clock.now()
         dispatch = Dispatch.objects.create(
-            delivery=_delivery("fanned_out"), repository=repository, created_at=clock.now(), changed_at=clock.now()
+            delivery=_delivery("fanned_out"),
+            repository=repository,
+            created_at=moment,
+            changed_at=moment,
+            next_attempt_at=moment,
         )
         app.send_task("apps.relay.tasks.send_dispatch", [dispatch.pk], headers={MESSAGE_HEADER: THEN.isoformat()})
         sent = _sent()

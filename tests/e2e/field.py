@@ -1,19 +1,22 @@
 """People, platforms and a week of jobs: something to see on every page."""
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
 
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
+from apps.audit.services import Actor
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
 from apps.platforms.models import Repository
+from apps.platforms.participation import announce_window
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
-from apps.relay.models import Delivery, Job
+from apps.relay.models import Delivery, Dispatch, Job, Omission
 from apps.results.services import recount
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
@@ -46,6 +49,7 @@ class Field:
             "private_platform": self.zephyr.platform.slug,
             "repository": self.acme.full_name,
             "pull_request": self.delivery.pr_number,
+            "delivery": self.delivery.delivery_id,
             "sha": self.delivery.head_sha,
             "job": self.job.public_id,
             "decision": self.decision,
@@ -89,6 +93,7 @@ def grow() -> Field:
     )
     shown, delivery = _jobs(acme, made["kestrel/torch"])
     _private(zephyr, vendor)
+    _kept_back(acme, made["kestrel/torch"], delivery, actor_of(people["maintainer"]))
     organisation = create_organisation(name="Zephyr", slug="zephyr", actor=TESTS, now=moment)
     set_organisation(user=vendor, organisation=organisation, reason="works there", actor=TESTS, now=moment)
     create_api_token(user=vendor, note="nightly script", actor=actor_of(vendor), now=moment)
@@ -144,6 +149,25 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
     callback(shown, claims=CLAIMS, answer=Answer.CONFLICT, conclusion="failure")
     recount(days=40, now=days_ago(0))
     return shown, both.delivery
+
+
+def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor: Actor) -> None:
+    """What was not sent: given up, by a repository's own choice, and in an announced window to come."""
+    given_up = dispatch(acme, title="Rename a kernel", action="opened")
+    error = "GitHub answered 403: Resource not accessible by integration"
+    Dispatch.objects.filter(pk=given_up.pk).update(state="given_up", sent_at=None, attempts=7, error=error)
+    Omission.objects.create(
+        delivery=delivery, repository=kestrel, rule="ref", sentence="refs/heads/main fits none of its refs: release/*"
+    )
+    start = now() + datetime.timedelta(days=2)
+    announce_window(
+        repository=acme,
+        starts_at=start,
+        ends_at=start + datetime.timedelta(hours=4),
+        note="New cards",
+        actor=actor,
+        now=now(),
+    )
 
 
 def _private(zephyr: Repository, vendor: User) -> None:

@@ -48,6 +48,15 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/repositories/{repository}/level/", (MAINTAINER,)),
         Look("/repositories/{repository}/level/", (VENDOR,), status=403),
     ),
+    "repositories/<str:owner>/<str:name>/participation/": (
+        Look("/repositories/{repository}/participation/", (MAINTAINER,)),
+        Look("/repositories/{repository}/participation/", (VENDOR,), status=403),
+    ),
+    "dispatches/": (
+        Look("/dispatches/", (OPERATOR,)),
+        Look("/dispatches/?delivery={delivery}", (OPERATOR,)),
+        Look("/dispatches/?state=nonsense&repository=nobody", (OPERATOR,)),
+    ),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
     "platforms/<slug:slug>/members/": (
         Look("/platforms/{private_platform}/members/", (VENDOR,)),

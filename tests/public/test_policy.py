@@ -5,11 +5,12 @@ from django.test import Client
 
 from apps.accounts.policy import ROLES
 from apps.core.errors import CODES
-from apps.platforms.policy import LEVELS
+from apps.core.templatetags.hub import duration
+from apps.platforms.policy import LEVELS, WINDOW_RULES
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
-from apps.relay.policy import BUCKETS, MATRIX, WEBHOOK_RULES
+from apps.relay.policy import BACKOFF_SECONDS, BUCKETS, MATRIX, PARTICIPATION, WEBHOOK_RULES
 from apps.results.metrics import METRICS
 from tests.factories.pages import Page
 
@@ -31,6 +32,9 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "criteria",
             "proposals",
             "webhook",
+            "participation",
+            "maintenance",
+            "backoff",
             "matrix",
             "buckets",
             "metrics",
@@ -39,6 +43,17 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "codes",
         )
     }
+
+
+def test_participation(page: Page) -> None:
+    assert page.tables["participation"] == [
+        (rule.label, row.text, row.chosen_by) for rule, row in PARTICIPATION.items()
+    ]
+    assert page.tables["maintenance"] == [(rule.what, rule.limit, rule.why) for rule in WINDOW_RULES]
+
+
+def test_sending_again(page: Page) -> None:
+    assert page.tables["backoff"] == [(str(n), duration(seconds)) for n, seconds in enumerate(BACKOFF_SECONDS, 1)]
 
 
 def test_levels(page: Page) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from apps.platforms.models import Repository
+from apps.relay.models import Dispatch, Omission
 from tests.factories.jobs import days_ago, dispatch, job
 from tests.factories.listing import listed
 from tests.factories.pages import Page
@@ -42,6 +44,33 @@ def test_every_public_downstream_stands_beside_the_others(client: Client, asked:
     assert "Make it fast" in page.heading
 
 
+def test_what_nobody_answers_waits_for_no_answer(client: Client, asked: None) -> None:
+    made = Repository.objects.get(full_name="d/four")
+    dispatch(made, pr_number=4711, action="closed", at=days_ago(2))
+    waiting = dispatch(made, pr_number=4711, action="reopened", at=days_ago(1))
+    Dispatch.objects.filter(pk=waiting.pk).update(state="given_up", sent_at=None)
+    tables = Page(client.get("/pr/4711/")).tables
+    assert tables["delivery-1"] == [("four d/four", "L4", "■ given up", "no answer yet", "no data")]
+    assert tables["delivery-2"] == [("four d/four", "L4", "none asked for", "no answer expected", "no data")]
+    page = Page(client.get("/platforms/d-four/"))
+    assert [row[1:3] for row in page.tables["jobs-head"]] == [
+        ("■ given up", "no answer yet"),
+        ("none asked for", "no answer expected"),
+        ("● success", "● build"),
+    ]
+
+
+def test_to_whom_it_was_not_sent_is_said_with_why(client: Client, asked: None) -> None:
+    delivery = Dispatch.objects.filter(delivery__pr_number=4711).first().delivery  # type: ignore[union-attr]
+    for name in ("a/one", "c/three"):
+        repository = Repository.objects.get(full_name=name)
+        Dispatch.objects.filter(repository=repository).delete()
+        Omission.objects.create(delivery=delivery, repository=repository, rule="ref", sentence="main fits <b>none</b>")
+    page = Page(client.get("/pr/4711/"))
+    assert page.items["delivery-1"] == ["three c/three: main fits <b>none</b>"]
+    assert "<b>none</b>" not in page.html
+
+
 def test_who_is_at_l1_is_not_shown(client: Client, asked: None) -> None:
     assert "a/one" not in Page(client.get("/pr/4711/")).html
 
@@ -63,6 +92,6 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
 ) -> None:
     for repository in listed({f"acme/torch-{number}": 2 for number in range(rows)}).values():
         job(repository, "success", dispatch=dispatch(repository, pr_number=7, head_sha=SHA))
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         page = Page(client.get("/pr/7/"))
     assert len([section for section in page.tables if section.startswith("delivery-")]) == rows

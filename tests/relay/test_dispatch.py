@@ -10,10 +10,10 @@ from django.test import Client, override_settings
 from apps.core import github as core_github
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.relay import services
+from apps.relay import outbox, policy, services
 from apps.relay.enums import DispatchState
 from apps.relay.models import Delivery, Dispatch
-from apps.simulator.standin import GitHubStandIn
+from apps.simulator.standin import GitHubStandIn, Kind
 from tests.factories.listing import listed
 from tests.relay.downstream import PAYLOAD, Downstream, send_webhook
 
@@ -31,13 +31,22 @@ def dispatch(downstream: Callable[..., Downstream], client: Client) -> Dispatch:
     return Dispatch.objects.get()
 
 
-def send(dispatch: Dispatch) -> DispatchState | None:
-    return services.send_dispatch(dispatch_pk=dispatch.pk, now=now())
+def send(dispatch: Dispatch, *, after: float = 0, chance: float = 0.5) -> DispatchState | None:
+    """Send it, `after` seconds from now."""
+    moment = now() + datetime.timedelta(seconds=after)
+    return outbox.send_dispatch(dispatch_pk=dispatch.pk, now=moment, chance=chance)
 
 
 def row(dispatch: Dispatch) -> tuple[Any, ...]:
     dispatch.refresh_from_db()
     return dispatch.state, dispatch.attempts, dispatch.error, dispatch.sent_at is not None
+
+
+def waits(dispatch: Dispatch) -> float | None:
+    """How many seconds after it failed it is tried again."""
+    dispatch.refresh_from_db()
+    at = dispatch.next_attempt_at
+    return None if at is None else (at - dispatch.changed_at).total_seconds()
 
 
 def test_github_gets_event_delivery_and_the_webhooks_body(dispatch: Dispatch, github: GitHubStandIn) -> None:
@@ -63,75 +72,151 @@ def test_a_sent_dispatch_is_never_sent_again(dispatch: Dispatch, github: GitHubS
     assert len(github.dispatches) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429, 0])
+@pytest.mark.parametrize("status", [500, 502, 503, 0])
 def test_what_github_did_not_take_waits_for_the_next_attempt(
     dispatch: Dispatch, github: GitHubStandIn, status: int
 ) -> None:
     github.fail("/dispatches$", status=status)
-    assert send(dispatch) is DispatchState.PENDING
+    assert send(dispatch, chance=0.8) is DispatchState.PENDING
     error = "GitHub did not answer: ConnectionError" if status == 0 else f"GitHub answered {status}"
     assert row(dispatch) == ("pending", 1, error, False)
-    assert send(dispatch) is DispatchState.SENT
-    assert row(dispatch) == ("sent", 2, "", True)
+    assert waits(dispatch) == 0.8 * policy.BACKOFF_SECONDS[0]
+    assert send(dispatch) is None  # not its time yet
+    assert send(dispatch, after=5) is DispatchState.SENT
+    assert (row(dispatch), waits(dispatch)) == (("sent", 2, "", True), None)
     assert len(github.dispatches) == 1
 
 
-def test_a_rate_limit_is_waited_for(dispatch: Dispatch, github: GitHubStandIn) -> None:
-    github.fail("/dispatches$", status=403, message="You have exceeded a secondary rate limit.")
-    assert send(dispatch) is DispatchState.PENDING
+def test_each_wait_is_longer_and_after_the_last_it_is_given_up(dispatch: Dispatch, github: GitHubStandIn) -> None:
+    github.spoil("/dispatches$", Kind.FAIL, times=None, status=503)
+    waited = []
+    for _ in range(policy.ATTEMPTS_MAX):
+        send(dispatch, after=7_200, chance=0.5)
+        waited.append(waits(dispatch))
+    assert waited == [*(seconds / 2 for seconds in policy.BACKOFF_SECONDS), None]
+    assert row(dispatch) == ("given_up", 7, "GitHub answered 503", False)
+    assert send(dispatch, after=7_200) is None
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize(("kind", "slack"), [(Kind.LIMIT, 0), (Kind.EXHAUST, 1.5)])
+def test_a_rate_limit_is_waited_for_as_long_as_it_says(
+    dispatch: Dispatch, github: GitHubStandIn, status: int, kind: Kind, slack: float
+) -> None:
+    github.spoil("/dispatches$", kind, seconds=100, status=status)
+    assert send(dispatch, chance=0) is DispatchState.PENDING
     assert row(dispatch) == ("pending", 1, "GitHub's rate limit is reached", False)
+    assert waits(dispatch) == pytest.approx(100, abs=slack)
+    assert send(dispatch, after=100 - slack - 3) is None
+    assert send(dispatch, after=101 + slack) is DispatchState.SENT
 
 
-def test_after_enough_attempts_it_is_given_up_with_the_reason(dispatch: Dispatch, github: GitHubStandIn) -> None:
-    github.fail("/dispatches$", status=503, times=100)
-    states = [send(dispatch) for _ in range(services.ATTEMPTS_MAX + 1)]
-    assert states == [DispatchState.PENDING] * 4 + [DispatchState.GIVEN_UP, None]
-    assert row(dispatch) == ("given_up", 5, "GitHub answered 503", False)
+def test_a_rate_limit_on_the_token_is_waited_for_too(dispatch: Dispatch, github: GitHubStandIn) -> None:
+    github.spoil("/access_tokens$", Kind.LIMIT, seconds=70)
+    assert (send(dispatch, chance=0), waits(dispatch)) == (DispatchState.PENDING, 70)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(403, "You have exceeded a secondary rate limit."), (429, "Too many requests")]
+)
+def test_a_rate_limit_without_a_time_is_a_minute(
+    dispatch: Dispatch, github: GitHubStandIn, status: int, message: str
+) -> None:
+    github.fail("/dispatches$", status=status, message=message)
+    assert (send(dispatch, chance=0), waits(dispatch)) == (DispatchState.PENDING, 60)
+
+
+def test_an_absurd_wait_is_capped(dispatch: Dispatch, github: GitHubStandIn) -> None:
+    github.spoil("/dispatches$", Kind.LIMIT, seconds=999_999_999)
+    assert (send(dispatch, chance=0.2), waits(dispatch)) == (DispatchState.PENDING, 3_601)
+
+
+def test_where_the_app_is_not_installed_it_is_given_up_with_what_to_do(
+    dispatch: Dispatch, github: GitHubStandIn
+) -> None:
+    github.add_repository(KESTREL, installed=False)
+    assert send(dispatch) is DispatchState.GIVEN_UP
+    words = (
+        f"GitHub answered 404: the hub's GitHub App is not installed on {KESTREL}, or there is no such repository. "
+        "Its owner installs the App with access to it; then send again."
+    )
+    assert row(dispatch) == ("given_up", 1, words, False)
+
+
+def test_where_the_app_was_removed_since_the_last_one_it_says_so_too(
+    dispatch: Dispatch, github: GitHubStandIn, client: Client
+) -> None:
+    send(dispatch)
+    github.add_repository(KESTREL, installed=False)
+    second = another(client)
+    assert send(second) is DispatchState.GIVEN_UP
+    assert row(second)[2].startswith(f"GitHub answered 404: the hub's GitHub App is not installed on {KESTREL}")
 
 
 def test_what_github_refuses_is_given_up_at_once(dispatch: Dispatch, github: GitHubStandIn) -> None:
-    github.add_repository(KESTREL, installed=False)
+    github.fail("/dispatches$", status=422, message="Invalid request.")
     assert send(dispatch) is DispatchState.GIVEN_UP
-    assert row(dispatch) == ("given_up", 1, "GitHub answered 404: Not Found", False)
+    assert row(dispatch) == ("given_up", 1, "GitHub answered 422: Invalid request.", False)
+
+
+def test_a_repository_that_was_unlisted_meanwhile_is_not_sent_anything(
+    dispatch: Dispatch, github: GitHubStandIn
+) -> None:
+    listed({KESTREL: 0})
+    assert send(dispatch) is None
+    assert row(dispatch) == ("given_up", 0, outbox.UNLISTED_MEANWHILE, False)
+    assert github.dispatches == []
 
 
 def test_the_sweep_wakes_what_lost_its_task(dispatch: Dispatch, client: Client) -> None:
     send_webhook(client, PAYLOAD, delivery_id="d-2")
     Wakeup.objects.all().delete()
-    assert services.sweep(now=now()) == 0
-    later = now() + datetime.timedelta(seconds=services.RETRY_AFTER_SECONDS + 1)
-    assert services.sweep(now=later) == 2
+    assert outbox.sweep(now=now()) == 0
+    later = now() + datetime.timedelta(seconds=outbox.TASK_LOST_SECONDS + 1)
+    assert outbox.sweep(now=later) == 2
     assert list(Wakeup.objects.order_by("topic").values_list("topic", "key")) == [
         ("delivery_received", str(Delivery.objects.get(delivery_id="d-2").pk)),
         ("dispatch_pending", str(dispatch.pk)),
     ]
+    Delivery.objects.update(state="fanned_out")
+    assert outbox.sweep(now=later + datetime.timedelta(seconds=5)) == 0  # woken: a task has its time to come
+
+
+def test_the_sweep_wakes_what_is_due_again_and_no_sooner(dispatch: Dispatch, github: GitHubStandIn) -> None:
+    github.fail("/dispatches$")
+    send(dispatch, chance=0.8)
+    Wakeup.objects.all().delete()
+    assert outbox.sweep(now=now() + datetime.timedelta(seconds=3)) == 0
+    assert outbox.sweep(now=now() + datetime.timedelta(seconds=5)) == 1
+    assert list(Wakeup.objects.values_list("topic", "key")) == [("dispatch_pending", str(dispatch.pk))]
 
 
 def test_the_sweep_takes_back_what_died_while_it_was_sent(dispatch: Dispatch) -> None:
-    Dispatch.objects.update(state="sending", attempts=1)
-    soon = now() + datetime.timedelta(seconds=services.SENDING_LOST_SECONDS - 1)
-    assert (services.sweep(now=soon), row(dispatch)[0]) == (0, "sending")
+    Dispatch.objects.update(state="sending", attempts=1, next_attempt_at=None)
+    soon = now() + datetime.timedelta(seconds=outbox.SENDING_LOST_SECONDS - 1)
+    assert (outbox.sweep(now=soon), row(dispatch)[0]) == (0, "sending")
     later = soon + datetime.timedelta(seconds=2)
-    assert services.sweep(now=later) == 1
+    assert outbox.sweep(now=later) == 1
     assert row(dispatch) == ("pending", 1, "the worker was lost while sending", False)
+    assert send(dispatch, after=outbox.SENDING_LOST_SECONDS + 5) is DispatchState.SENT
 
 
 def test_an_attempt_that_ends_after_it_was_taken_back_does_not_overwrite(dispatch: Dispatch) -> None:
     Dispatch.objects.update(state="pending", attempts=1)
-    services.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.SENT, error="", now=now())
+    outbox.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.SENT, error="", now=now())
     assert row(dispatch)[0] == "pending"
 
 
 def test_an_old_attempt_does_not_finish_a_newer_one(dispatch: Dispatch) -> None:
-    Dispatch.objects.update(state="sending", attempts=2)
-    services.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.GIVEN_UP, error="", now=now())
+    Dispatch.objects.update(state="sending", attempts=2, next_attempt_at=None)
+    outbox.finish_dispatch(dispatch_pk=dispatch.pk, attempt=1, state=DispatchState.GIVEN_UP, error="", now=now())
     assert row(dispatch)[0] == "sending"
 
 
 def test_a_dispatch_that_kills_its_worker_each_time_is_given_up_too(dispatch: Dispatch) -> None:
-    Dispatch.objects.update(state="sending", attempts=services.ATTEMPTS_MAX)
-    services.sweep(now=now() + datetime.timedelta(seconds=services.SENDING_LOST_SECONDS + 1))
-    assert row(dispatch) == ("given_up", 5, "the worker was lost while sending", False)
+    Dispatch.objects.update(state="sending", attempts=policy.ATTEMPTS_MAX, next_attempt_at=None)
+    outbox.sweep(now=now() + datetime.timedelta(seconds=outbox.SENDING_LOST_SECONDS + 1))
+    assert row(dispatch) == ("given_up", 7, "the worker was lost while sending", False)
 
 
 def test_a_key_that_cannot_be_read_is_an_attempt_like_any_other(dispatch: Dispatch) -> None:
@@ -143,30 +228,36 @@ def test_a_key_that_cannot_be_read_is_an_attempt_like_any_other(dispatch: Dispat
     assert row(dispatch)[2].startswith("GitHub could not be asked: ")
 
 
+def another(client: Client, delivery_id: str = "d-2", **payload: Any) -> Dispatch:
+    """The dispatch of another delivery."""
+    send_webhook(client, PAYLOAD | payload, delivery_id=delivery_id)
+    services.fan_out(delivery_pk=Delivery.objects.get(delivery_id=delivery_id).pk, now=now())
+    return Dispatch.objects.get(delivery__delivery_id=delivery_id)
+
+
 def test_an_app_that_was_installed_anew_is_found(dispatch: Dispatch, github: GitHubStandIn, client: Client) -> None:
     send(dispatch)
     github.fail("/dispatches$", status=401)
-    send_webhook(client, PAYLOAD, delivery_id="d-2")
-    services.fan_out(delivery_pk=Delivery.objects.get(delivery_id="d-2").pk, now=now())
-    second = Dispatch.objects.get(delivery__delivery_id="d-2")
-    assert send(second) is DispatchState.GIVEN_UP
-    Dispatch.objects.filter(pk=second.pk).update(state="pending")
-    assert send(second) is DispatchState.SENT
+    assert send(another(client)) is DispatchState.SENT
     assert [r.path for r in github.requests].count(f"/repos/{KESTREL}/installation") == 2
+
+
+def test_a_new_token_that_is_refused_is_not_replaced_again(dispatch: Dispatch, github: GitHubStandIn) -> None:
+    github.fail("/dispatches$", status=401, times=2)
+    assert send(dispatch) is DispatchState.GIVEN_UP
+    assert [r.path for r in github.requests].count(f"/repos/{KESTREL}/dispatches") == 1
 
 
 def test_an_answer_to_a_dispatch_that_is_still_being_sent_is_accepted(
     dispatch: Dispatch, github: GitHubStandIn, client: Client
 ) -> None:
-    Dispatch.objects.update(state="sending")
+    Dispatch.objects.update(state="sending", next_attempt_at=None)
     assert Downstream(KESTREL, github, client, "5").start().status_code == 200
 
 
 def test_github_sees_one_token_for_many_dispatches(dispatch: Dispatch, github: GitHubStandIn, client: Client) -> None:
     send(dispatch)
-    send_webhook(client, PAYLOAD, delivery_id="d-2")
-    services.fan_out(delivery_pk=Delivery.objects.get(delivery_id="d-2").pk, now=now())
-    assert send(Dispatch.objects.get(delivery__delivery_id="d-2")) is DispatchState.SENT
+    assert send(another(client)) is DispatchState.SENT
     installation = github.requests[1].path.split("/")[3]
     assert [(r.method, r.path) for r in github.requests] == [
         ("GET", f"/repos/{KESTREL}/installation"),
