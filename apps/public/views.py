@@ -158,7 +158,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     found = relay_selectors.job_or_404(public_id)
     context = {
         "job": found,
-        "trust": relay_policy.trust_of(found.bucket),
+        "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "now": now(),
     }

@@ -14,7 +14,9 @@ REASONS = (
     "identity_replaced",
     "claims_contradict",
     "never_dispatched",
+    "dispatch_token_wrong",
     "completion_conflict",
+    "token_reused",
     "rate_limited",
 )
 

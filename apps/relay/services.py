@@ -14,7 +14,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
-from apps.relay import policy
+from apps.relay import policy, provenance
 from apps.relay.enums import DeliveryState, DispatchState
 from apps.relay.models import Delivery, Dispatch
 from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
@@ -104,11 +104,12 @@ def fan_out(*, delivery_pk: int, now: datetime.datetime) -> int:
     return len(dispatches)
 
 
-def client_payload(delivery: Delivery) -> dict[str, Any]:
+def client_payload(delivery: Delivery, *, repository_id: int, now: datetime.datetime) -> dict[str, Any]:
     """What a downstream gets with its repository_dispatch (docs/protocol.md, "Dispatch")."""
     return {
         "event_type": delivery.event,
         "delivery_id": delivery.delivery_id,
+        provenance.FIELD: provenance.issue(delivery_id=delivery.delivery_id, repository_id=repository_id, now=now),
         "payload": json.loads(delivery.body),
     }
 
@@ -130,7 +131,7 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime) -> DispatchState 
         client().send_dispatch(
             dispatch.repository.full_name,
             event_type=dispatch.delivery.event,
-            client_payload=client_payload(dispatch.delivery),
+            client_payload=client_payload(dispatch.delivery, repository_id=dispatch.repository_id, now=now),
         )
     except GitHubUnavailable as problem:
         error = str(problem)
