@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
-from django.db.models.functions import MD5
+from django.db.models import BooleanField, Prefetch, QuerySet
+from django.db.models.expressions import RawSQL
 from django.http import Http404
 
 from apps.core.permissions import Permission
@@ -18,6 +18,7 @@ from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.policy import worst_bucket
+from apps.relay.superseding import superseded_sql
 
 
 def jobs() -> QuerySet[Job]:
@@ -94,16 +95,9 @@ def rejections_found(user: Any, filters: RejectionFilters) -> QuerySet[Rejection
 
 
 def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Each job with `is_superseded`: the same run has a later attempt of the same workflow and job name."""
-    later = Job.objects.alias(delivery=MD5("delivery_id")).filter(
-        repository=OuterRef("repository"),
-        delivery=MD5(OuterRef("delivery_id")),  # as the unique index has it
-        run_id=OuterRef("run_id"),
-        run_attempt__gt=OuterRef("run_attempt"),
-        workflow=OuterRef("workflow"),
-        job_name=OuterRef("job_name"),
-    )
-    return jobs.annotate(is_superseded=Exists(later))
+    """Each job with `is_superseded`, as apps/relay/superseding.py defines it."""
+    is_superseded = RawSQL(superseded_sql("relay_job"), [], output_field=BooleanField())  # noqa: S611  a constant
+    return jobs.annotate(is_superseded=is_superseded)
 
 
 @dataclass(frozen=True)

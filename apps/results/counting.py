@@ -1,15 +1,14 @@
 """The SQL behind metrics.Counted: one repository's day, read from its jobs.
 
-A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. A job is superseded when
-the same run has a later attempt of the same workflow and job name: attempts supersede per job, never per run.
+A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. Which jobs are superseded
+is defined in apps/relay/superseding.py. A run with an end that the hub inferred has no known end.
 """
+
+from apps.relay.superseding import superseded_sql
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
-SUPERSEDED = """EXISTS (
-    SELECT 1 FROM relay_job h WHERE h.repository_id = j.repository_id AND md5(h.delivery_id) = md5(j.delivery_id)
-    AND h.run_id = j.run_id AND h.run_attempt > j.run_attempt
-    AND md5(h.workflow) = md5(j.workflow) AND md5(h.job_name) = md5(j.job_name))"""
+SUPERSEDED = superseded_sql("j")
 
 _SCOPE = "CASE WHEN {0}.event_type = 'periodic' THEN 'nightly' ELSE {0}.event_type END"
 
@@ -38,7 +37,7 @@ WITH job AS (
         -- Jobs of one run may be first seen on several days. No run is seen over more than two.
         AND r.first_seen_at >= %(start)s - interval '2 days' AND r.first_seen_at < %(end)s + interval '2 days'
     GROUP BY r.delivery_id, r.run_id, 1
-    HAVING MIN(r.first_seen_at) >= %(start)s AND MIN(r.first_seen_at) < %(end)s AND BOOL_AND(r.status = 'completed')
+    HAVING MIN(r.first_seen_at) >= %(start)s AND MIN(r.first_seen_at) < %(end)s AND BOOL_AND(r.status = 'completed' AND NOT 'inferred' = ANY(r.flags))
         AND BOOL_OR(r.start_seen_at IS NOT NULL)
 ), runs AS (
     SELECT scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY scope
