@@ -179,10 +179,11 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:
-    """What a platform's list of jobs stands on: its newest callback and dispatch."""
+    """What a platform's list of jobs stands on: its newest callback, dispatch, and judgement of the hub's own."""
     callback = Callback.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
     dispatch = Dispatch.objects.filter(repository__platform=platform).order_by("-pk").values_list("pk", flat=True)
-    return callback.first(), dispatch.first()
+    judged = Job.objects.filter(repository__platform=platform, judged_at__isnull=False).order_by("-judged_at")
+    return callback.first(), dispatch.first(), judged.values_list("judged_at", "pk").first()
 
 
 def latest_delivery_at() -> datetime.datetime | None:

@@ -22,7 +22,7 @@ _QUEUE = (
 DAY = f"""
 WITH job AS (
     SELECT {_SCOPE.format("j")} AS scope, j.status, j.bucket, j.run_attempt,
-        j.start_seen_at, j.completed_at, j.first_seen_at,
+        j.start_seen_at, j.first_seen_at, CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
         CASE WHEN j.run_attempt = 1 THEN {_QUEUE.format("j")} END AS queue,
         {SUPERSEDED} AS superseded
     FROM relay_job j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
