@@ -12,6 +12,7 @@ urlpatterns = [
     path("", include("apps.console.urls")),
     path("", include("apps.audit.urls")),
     path("", include("apps.accounts.urls")),
+    path("", include("apps.relay.page_urls")),
     path("github/", include("apps.relay.urls")),
     path("api/v1/", include("accelhub.api")),
     path("admin/", site.urls),

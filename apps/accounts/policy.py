@@ -29,12 +29,16 @@ class RoleRow:
         return sorted(self.permissions), sorted(self.own_platforms)
 
 
-_OPERATOR = frozenset({Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW})
+_OPERATOR = frozenset(
+    {Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW, Permission.HEALTH_VIEW}
+)
 _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,
         Permission.PLATFORM_RENAME,
         Permission.MEMBERSHIP_CHANGE,
+        Permission.LIMIT_CHANGE,
+        Permission.HEALTH_VIEW,
         Permission.PROPOSAL_DECIDE,
         Permission.COMPONENT_VIEW,
     }
@@ -45,7 +49,12 @@ ROLES: dict[Role, RoleRow] = {
     Role.VENDOR_MEMBER: RoleRow(
         "members of a platform",
         own_platforms=frozenset(
-            {Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW, Permission.MEMBERSHIP_CHANGE}
+            {
+                Permission.CALLBACK_VIEW_PRIVATE,
+                Permission.REJECTION_VIEW,
+                Permission.MEMBERSHIP_CHANGE,
+                Permission.LIMIT_CHANGE,
+            }
         ),
     ),
     Role.MAINTAINER: RoleRow("upstream maintainers, by grant or by their GitHub team", _MAINTAINER),

@@ -3,6 +3,7 @@
 from django import forms
 
 from apps.core.filters import FilterForm, search_field, sort_field
+from apps.relay.policy import LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS
 from apps.relay.selectors import RejectionFilters
 
 # What a callback can be refused for, as far as refusals are counted.
@@ -19,6 +20,15 @@ REASONS = (
     "token_reused",
     "rate_limited",
 )
+
+
+class TimeLimitForm(forms.Form):
+    """How long jobs may be silent."""
+
+    job_name = forms.CharField(
+        max_length=300, required=False, label="Job name", help_text="As its callbacks spell it; empty for all others."
+    )
+    minutes = forms.IntegerField(min_value=LIMIT_MIN_SECONDS // 60, max_value=LIMIT_MAX_SECONDS // 60)
 
 
 class RejectionForm(FilterForm):

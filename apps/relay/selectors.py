@@ -12,11 +12,11 @@ from django.db.models.expressions import RawSQL
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.models import Platform
+from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.enums import DeliveryState
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
+from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection, TimeLimit
 from apps.relay.policy import worst_bucket
 from apps.relay.superseding import superseded_sql
 
@@ -54,6 +54,19 @@ def private_callbacks(platform: Platform, user: Any) -> QuerySet[Callback] | Non
         .select_related("repository")
         .order_by("-received_at", "-pk")
     )
+
+
+def limits_of(repository: Repository) -> QuerySet[TimeLimit]:
+    """What a repository has declared for its silent jobs, the limit of all jobs first."""
+    return TimeLimit.objects.filter(repository=repository).select_related("repository")
+
+
+def limit_or_404(repository: Repository, pk: str) -> TimeLimit:
+    """One of a repository's declared limits."""
+    try:
+        return limits_of(repository).get(pk=int(pk))
+    except (TimeLimit.DoesNotExist, ValueError, OverflowError):
+        raise Http404 from None
 
 
 def sees_rejections(user: Any) -> bool:

@@ -14,16 +14,20 @@ from tests.factories.listing import user
 LEVEL, RENAME = Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME
 PRIVATE, REJECTION = Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW
 COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
+LIMIT, HEALTH = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP}),
-        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES}, set()),
-        Role.ADMIN: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, REJECTION, COMPONENT, TABLES, USER}, set()),
+        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, LIMIT}),
+        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, LIMIT, HEALTH, PROPOSAL, COMPONENT}, set()),
+        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH}, set()),
+        Role.ADMIN: (
+            {LEVEL, RENAME, MEMBERSHIP, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER},
+            set(),
+        ),
     }
 
 
@@ -38,7 +42,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    assert allows_on_own_platform(permission) is (permission in {PRIVATE, REJECTION, MEMBERSHIP})
+    assert allows_on_own_platform(permission) is (permission in {PRIVATE, REJECTION, MEMBERSHIP, LIMIT})
 
 
 @pytest.mark.django_db

@@ -27,6 +27,7 @@ ROUTES: dict[str, Access] = {
     "staff/components/": Permission.COMPONENT_VIEW,
     "policy/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
+    "repositories/<str:owner>/<str:name>/limits/": Open.SIGNED_IN,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
     "register/": Open.SIGNED_IN,
     # For those who may not see it, visitors among them, a proposal does not exist.

@@ -48,6 +48,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/repositories/{repository}/level/", (MAINTAINER,)),
         Look("/repositories/{repository}/level/", (VENDOR,), status=403),
     ),
+    "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
     "platforms/<slug:slug>/members/": (
         Look("/platforms/{private_platform}/members/", (VENDOR,)),
