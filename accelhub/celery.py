@@ -32,6 +32,7 @@ BEAT = [
     ("apps.relay.tasks.sweep_dispatches", 30, "dispatches whose task was lost"),
     ("apps.relay.tasks.look_up_due_runs", 30, "conclusions that GitHub's record of the run may confirm or contradict"),
     ("apps.relay.tasks.sweep_silent_jobs", 60, "jobs of which nothing was heard until their limit"),
+    ("apps.relay.tasks.look_up_commits", 300, "commits that nightly runs name and nobody has asked upstream about"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),

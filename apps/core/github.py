@@ -102,9 +102,7 @@ class GitHubClient:
         found: list[RunJob] = []
         with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
             for page in range(1, RUN_JOBS_PAGES + 1):
-                _, body = github.requester.requestJsonAndCheck(
-                    "GET", path, parameters={"per_page": 100, "page": page}
-                )
+                _, body = github.requester.requestJsonAndCheck("GET", path, parameters={"per_page": 100, "page": page})
                 found += [_run_job(row) for row in body["jobs"]]
                 if len(found) >= body["total_count"]:
                     break

@@ -78,7 +78,10 @@ def _apply(
         store.keep_private(standing.repository_id, callback, identity=identity, now=now)
         return Outcome(Answer.IGNORED)
     row = policy.decide(
-        known.state, callback.report, expects_start=is_dispatched, found=_flags(known, callback.report, callback.leg, now)
+        known.state,
+        callback.report,
+        expects_start=is_dispatched,
+        found=_flags(known, callback.report, callback.leg, now),
     )
     if row.answer is Answer.DUPLICATE:
         return Outcome(Answer.DUPLICATE, known.job_public_id)

@@ -53,15 +53,13 @@ def due_runs(*, now: datetime.datetime) -> list[RunKey]:
 def look_up_run(*, run: RunKey, now: datetime.datetime) -> int:
     """Ask GitHub for a run's jobs, and judge the reported conclusions that are due. Returns how many were judged.
 
-    A job that GitHub has not ended yet, or could not be asked about, is due again after twice as long, LOOKUPS_MAX times
-    in all; then it is unverifiable. Idempotent: who comes second finds nothing due.
+    A job that GitHub has not ended yet, or could not be asked about, is due again after twice as long, LOOKUPS_MAX
+    times in all; then it is unverifiable. Idempotent: who comes second finds nothing due.
     """
     with transaction.atomic():
         due = _jobs_of(run).filter(status=JobStatus.COMPLETED, look_up_at__lte=now)
         jobs = list(due.select_for_update(skip_locked=True).order_by("pk"))
-        Job.objects.filter(pk__in=[job.pk for job in jobs]).update(
-            look_up_at=now + TAKEN_FOR, lookups=F("lookups") + 1
-        )
+        Job.objects.filter(pk__in=[job.pk for job in jobs]).update(look_up_at=now + TAKEN_FOR, lookups=F("lookups") + 1)
     if not jobs:
         return 0
     records = _records_of(run)

@@ -167,6 +167,7 @@ class Job(models.Model):
             models.Index(fields=["first_seen_at"], name="relay_job_seen"),
             models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_job_commit"),
             models.Index(fields=["first_seen_at"], condition=Q(status="in_progress"), name="relay_job_open"),
+            models.Index(fields=["head_sha"], condition=Q(dispatch=None), name="relay_job_undispatched"),
             models.Index(fields=["look_up_at"], condition=Q(look_up_at__isnull=False), name="relay_job_look_up"),
             models.Index(
                 fields=["repository", "-judged_at"], condition=Q(judged_at__isnull=False), name="relay_job_judged"
@@ -230,7 +231,8 @@ class Callback(models.Model):
     echoed payload is kept as its digest only.
     """
 
-    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="callbacks")
+    # Its index is the one below, which begins with it.
+    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="callbacks", db_index=False)
     job = models.ForeignKey(Job, on_delete=models.CASCADE, null=True, blank=True, related_name="callbacks")
     received_at = models.DateTimeField()
     answer = models.CharField(max_length=20, choices=Answer.choices)
@@ -255,6 +257,7 @@ class Callback(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["repository", "-received_at"], name="relay_callback_recent"),
             models.Index(
                 fields=["repository", "-received_at"], condition=Q(job=None), name="relay_callback_private_recent"
             ),
@@ -310,7 +313,8 @@ class TimeLimit(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["repository", "job_name"], name="relay_time_limit_once"),
             models.CheckConstraint(
-                condition=Q(seconds__gte=LIMIT_MIN_SECONDS, seconds__lte=LIMIT_MAX_SECONDS), name="relay_time_limit_range"
+                condition=Q(seconds__gte=LIMIT_MIN_SECONDS, seconds__lte=LIMIT_MAX_SECONDS),
+                name="relay_time_limit_range",
             ),
         ]
 

@@ -111,9 +111,7 @@ def worst_bucket(buckets: Iterable[str]) -> str | None:
 VERIFIED, MEASURED, SELF_REPORTED, CONTRADICTED = "verified", "measured", "self-reported", "contradicted"
 
 
-def trust_of(
-    bucket: str, *, verdict: str = "", failed: int | None = None, flags: Iterable[str] = ()
-) -> dict[str, str]:
+def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags: Iterable[str] = ()) -> dict[str, str]:
     """How far each figure of a job can be trusted: identity, timing, conclusion, counts.
 
     Identity is proved by the signed token. The rest is the downstream's word, as long as nothing speaks for it or
@@ -169,6 +167,17 @@ def flags_of_times(
 # GitHub is asked about an ended job when its last steps should be over; then again, each time after twice as long.
 FIRST_LOOK_UP = datetime.timedelta(minutes=1)
 LOOKUPS_MAX = 8
+
+# A nightly that is half a day late is not silent yet.
+SILENT_AFTER = datetime.timedelta(hours=36)
+
+
+def silent_hours(last_callback_at: datetime.datetime | None, now: datetime.datetime) -> int | None:
+    """For how many whole hours nothing was heard of a repository; None while that is no state, or before the first."""
+    if last_callback_at is None or now - last_callback_at < SILENT_AFTER:
+        return None
+    return int((now - last_callback_at).total_seconds() // 3_600)
+
 
 # How long a job may stay silent (seconds) before the hub ends it, where nothing else is declared: upstream's figure.
 SILENT_LIMIT_SECONDS = 6 * 3_600

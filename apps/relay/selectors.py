@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Prefetch, QuerySet
+from django.db.models import BooleanField, Count, Min, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.http import Http404
 
@@ -15,7 +15,7 @@ from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
-from apps.relay.enums import DeliveryState
+from apps.relay.enums import DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection, TimeLimit
 from apps.relay.policy import worst_bucket
 from apps.relay.superseding import superseded_sql
@@ -158,12 +158,41 @@ def rounds_of_platform(platform: Platform, event: str) -> QuerySet[Dispatch]:
     )
 
 
+def newest_rounds(repositories: Iterable[Repository], count: int) -> dict[int, list[Round]]:
+    """By repository (primary key), its newest rounds. One query for each: only probes, which are few, are asked for."""
+    return {
+        repository.pk: [
+            as_round(dispatch)
+            for dispatch in _rounds(Dispatch.objects.filter(repository=repository).order_by("-created_at", "-pk"))[
+                :count
+            ]
+        ]
+        for repository in repositories
+    }
+
+
+def backlog(*, now: datetime.datetime) -> dict[str, tuple[int, datetime.datetime | None]]:
+    """What the relay has to do and has not done: by name, how much, and since when the oldest of it is due."""
+    queues: dict[str, tuple[QuerySet[Any], str]] = {
+        "Deliveries to fan out": (Delivery.objects.filter(state=DeliveryState.RECEIVED), "received_at"),
+        "Dispatches to send": (
+            Dispatch.objects.filter(state__in=[DispatchState.PENDING, DispatchState.SENDING]),
+            "changed_at",
+        ),
+        "Conclusions to look up at GitHub": (Job.objects.filter(look_up_at__lte=now), "look_up_at"),
+    }
+    return {
+        title: tuple(rows.aggregate(count=Count("pk"), oldest=Min(since)).values())
+        for title, (rows, since) in queues.items()
+    }
+
+
 def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round]]:
     """By delivery (primary key), every public downstream's round, highest level first."""
     dispatches = _rounds(
-        Dispatch.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM).order_by(
-            "-repository__level", "repository__full_name"
-        )
+        Dispatch.objects.filter(
+            delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM, repository__is_probe=False
+        ).order_by("-repository__level", "repository__full_name")
     )
     rounds: dict[int, list[Round]] = defaultdict(list)
     for dispatch in dispatches:
@@ -184,11 +213,20 @@ def deliveries_of_commit(sha: str) -> QuerySet[Delivery]:
 
 
 def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> QuerySet[Job]:
-    """Nightly and periodic jobs, newest first: of a platform, or about a commit."""
+    """Nightly and periodic jobs, newest first: of a platform, or about a commit unless upstream lacks it."""
     found = with_superseded(jobs()).filter(dispatch=None)
     if platform is not None:
         found = found.filter(repository__platform=platform)
-    return found.filter(head_sha__startswith=sha) if sha else found
+    if sha:
+        found = found.filter(head_sha__startswith=sha).exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
+    return found
+
+
+def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
+    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting."""
+    newest = Callback.objects.filter(repository=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
+    return dict(found.annotate(last_callback_at=Subquery(newest)).values_list("pk", "last_callback_at"))
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:

@@ -114,7 +114,7 @@ SELECT id FROM job
 """
 
 KEEP = _KEEP.format(job="%(job_id)s", source="")
-_TOKEN_ONCE = "relay_callback_token_once"
+_ONE_BODY_A_TOKEN = "relay_callback_token_once"  # noqa: S105  a constraint's name
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _execute(statement: str, values: dict[str, Any]) -> bool:
             cursor.execute(statement, values)
             return cursor.rowcount == 1
     except IntegrityError as error:
-        if _TOKEN_ONCE in str(error):
+        if _ONE_BODY_A_TOKEN in str(error):
             raise Raced from None
         raise
 

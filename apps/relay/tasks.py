@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.relay import lookups, services
+from apps.relay import commits, lookups, services
 
 
 def fan_out_deliveries(keys: list[str]) -> None:
@@ -59,3 +59,9 @@ def close_silent_run(repository_id: int, run_id: str, run_attempt: int, job_pks:
     """End the silent jobs of one run."""
     run = lookups.RunKey(repository_id, run_id, run_attempt)
     return lookups.close_silent(run=run, job_pks=job_pks, now=now())
+
+
+@shared_task
+def look_up_commits() -> int:
+    """Ask whether upstream knows the commits that nightly runs name."""
+    return commits.look_up_commits(now=now())

@@ -22,7 +22,8 @@ _QUEUE = (
 DAY = f"""
 WITH job AS (
     SELECT {_SCOPE.format("j")} AS scope, j.status, j.bucket, j.run_attempt,
-        j.start_seen_at, j.first_seen_at, CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
+        j.start_seen_at, j.first_seen_at,
+        CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
         CASE WHEN j.run_attempt = 1 THEN {_QUEUE.format("j")} END AS queue,
         {SUPERSEDED} AS superseded
     FROM relay_job j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
@@ -37,7 +38,8 @@ WITH job AS (
         -- Jobs of one run may be first seen on several days. No run is seen over more than two.
         AND r.first_seen_at >= %(start)s - interval '2 days' AND r.first_seen_at < %(end)s + interval '2 days'
     GROUP BY r.delivery_id, r.run_id, 1
-    HAVING MIN(r.first_seen_at) >= %(start)s AND MIN(r.first_seen_at) < %(end)s AND BOOL_AND(r.status = 'completed' AND NOT 'inferred' = ANY(r.flags))
+    HAVING MIN(r.first_seen_at) >= %(start)s AND MIN(r.first_seen_at) < %(end)s
+        AND BOOL_AND(r.status = 'completed' AND NOT 'inferred' = ANY(r.flags))
         AND BOOL_OR(r.start_seen_at IS NOT NULL)
 ), runs AS (
     SELECT scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY scope

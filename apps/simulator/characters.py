@@ -27,8 +27,9 @@ class Character:
     Rates are shares of one. `pass_rate` of first attempts that succeed; `rerun_rate` of attempts that did not, and
     `green_rerun_rate` of those that did, that are run again, up to `most_attempts`; a re-run passes with
     `rerun_pass_rate`. `skip_share` of tests are skipped. `death_rate` of jobs report their start and never their end.
-    `lie_rate` of successes count failed tests, `forge_rate` of them failed by GitHub's record. `silent_days`: since then it answers nothing. `bad_days`: from and to
-    how many days ago `bad_pass_rate` held. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
+    `lie_rate` of successes count failed tests, `forge_rate` of them failed by GitHub's record. `silent_days`: since
+    then it answers nothing. `bad_days`: from and to how many days ago `bad_pass_rate` held. `sweep`: jobs that a push
+    to main starts besides, `sweep_rate` of the time.
     """
 
     full_name: str

@@ -25,6 +25,7 @@ ROUTES: dict[str, Access] = {
     "commit/<str:sha>/": Open.PUBLIC,
     "rejections/": Open.SIGNED_IN,
     "staff/components/": Permission.COMPONENT_VIEW,
+    "staff/health/": Permission.HEALTH_VIEW,
     "policy/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "repositories/<str:owner>/<str:name>/limits/": Open.SIGNED_IN,
@@ -67,7 +68,7 @@ TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
-    *("relay/job", "relay/rejection"),
+    *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
 )
 ROUTES |= {
     f"admin/{table}/{rest}": Permission.ADMIN_VIEW for table in TABLES for rest in ("", "<path:object_id>/change/")

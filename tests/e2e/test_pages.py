@@ -43,6 +43,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
+    "staff/health/": (Look("/staff/health/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/level/": (
         Look("/repositories/{repository}/level/", (MAINTAINER,)),

@@ -42,7 +42,8 @@ def limits() -> list[tuple[str, int]]:
 def events() -> list[dict[str, Any]]:
     found = [body_of(event) for event in Event.objects.filter(action__startswith="repository.limit").order_by("seq")]
     return [
-        {key: body[key] for key in ("action", "summary", "before", "after", "is_decision")} | {"by": body["actor"]["label"]}
+        {key: body[key] for key in ("action", "summary", "before", "after", "is_decision")}
+        | {"by": body["actor"]["label"]}
         for body in found
     ]
 
@@ -100,9 +101,8 @@ def test_what_is_no_limit_is_said_on_the_form(client: Client, member: None, minu
 
 def test_a_repository_has_so_many_limits(client: Client, member: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limits, "LIMITS_MAX", 2)
-    for name in ("a", "b", "c"):
-        answer = declare(client, 30, name)
-    assert "2 limits are declared, remove one first." in answer.content.decode()
+    answers = [declare(client, 30, name) for name in ("a", "b", "c")]
+    assert "2 limits are declared, remove one first." in answers[-1].content.decode()
     assert declare(client, 40, "a").status_code == 302
     assert limits() == [("a", 2_400), ("b", 1_800)]
 

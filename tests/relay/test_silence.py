@@ -114,10 +114,10 @@ def test_limits_are_the_jobs_own_else_the_repositorys_else_six_hours(kestrel: Do
     kestrel.start(job_name="long one")
     kestrel.start(job_name="short one")
     repository = Job.objects.first().repository  # type: ignore[union-attr]
-    for name, hours in (("", 2), ("long one", 30), ("short one", 1)):
-        TimeLimit.objects.create(repository=repository, job_name=name, seconds=hours * 3_600, declared_at=now())
+    for name, limit in (("", 2), ("long one", 30), ("short one", 1)):
+        TimeLimit.objects.create(repository=repository, job_name=name, seconds=limit * 3_600, declared_at=now())
     ended = []
-    for hours in (0.9, 1.1, 1.9, 2.1, 29, 31):
+    for hours in (0.9, 1.1, 1.9, 2.1, 29.0, 31.0):
         sweep(HOUR * hours)
         ended.append(set(Job.objects.filter(status="completed").values_list("job_name", flat=True)))
     every = {"build", "short one", "long one"}
@@ -130,9 +130,7 @@ def test_any_job_name_is_swept(kestrel: Downstream, name: str) -> None:
     assert (sweep(HOUR * 7), jobs()) == (1, [INFERRED])
 
 
-def test_an_end_that_comes_while_github_is_asked_stands(
-    kestrel: Downstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_that_comes_while_github_is_asked_stands(kestrel: Downstream, monkeypatch: pytest.MonkeyPatch) -> None:
     kestrel.start()
     real = lookups._records_of
 
