@@ -62,7 +62,7 @@ def _apply(
 ) -> Outcome:
     """Read, decide, write. Raises store.Raced when another callback of the job, or with its token, was faster."""
     known = store.read(standing.repository_id, callback, identity)
-    if known.used is not None and (repeated := _repeated(known.used, callback)) is not None:
+    if known.used is not None and (repeated := _repeated(known.used, known, callback)) is not None:
         return repeated
     if is_dispatched and known.dispatch_id is None:
         raise Problem(
@@ -106,7 +106,7 @@ def _apply(
     return Outcome(row.answer, job)
 
 
-def _repeated(used: store.Used, callback: fields.Callback) -> Outcome | None:
+def _repeated(used: store.Used, known: store.Known, callback: fields.Callback) -> Outcome | None:
     """The answer to a body whose token was used before; None for a conflicting one, which is refused as it was.
 
     Raises Problem `token_reused` when it was used for another body.
@@ -115,7 +115,9 @@ def _repeated(used: store.Used, callback: fields.Callback) -> Outcome | None:
         raise Problem("token_reused", "jti: this OIDC token came with another body before.", "jti")
     if used.answer is Answer.CONFLICT:
         return None
-    return Outcome(Answer.DUPLICATE if used.job else Answer.IGNORED, used.job)
+    if used.answer is Answer.IGNORED:
+        return Outcome(Answer.IGNORED)
+    return Outcome(Answer.DUPLICATE, known.job_public_id)
 
 
 def _provenance(standing: Standing, callback: fields.Callback, now: datetime.datetime) -> str:

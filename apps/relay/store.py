@@ -22,33 +22,28 @@ from apps.relay.topics import JOB_CHANGED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
-_NAMED = """l.repository_id = %(repository_id)s AND md5(l.delivery_id) = md5(%(delivery_id)s)
-    AND l.run_id = %(run_id)s AND l.run_attempt = %(run_attempt)s AND md5(l.workflow) = md5(%(workflow)s)
-    AND md5(l.job_name) = md5(%(job_name)s)"""
-
 # Which job a callback means: its own leg; else the leg that an earlier end of this check run has joined; else, for an
-# end that declares no leg, the only open one of its name. Each is looked for only where the one before is not there.
-_MEANT = f"""COALESCE(
-    (SELECT l.id FROM relay_job l WHERE {_NAMED} AND md5(l.leg) = md5(%(leg)s)),
-    CASE WHEN NOT %(is_leg_declared)s THEN COALESCE(
-        (SELECT l.id FROM relay_job l WHERE {_NAMED} AND l.joined_leg = %(leg)s AND '{Flag.JOINED}' = ANY(l.flags)
-            ORDER BY l.id LIMIT 1),
-        CASE WHEN %(is_end)s THEN
-            (SELECT MIN(l.id) FROM relay_job l WHERE {_NAMED} AND l.status = 'in_progress' HAVING COUNT(*) = 1) END
-    ) END)"""
-
+# end that declares no leg, the only open one of its name.
 READ = f"""
-SELECT d.event, d.head_sha, d.pr_number, x.id, u.body_digest, u.answer, u.public_id,
+SELECT d.event, d.head_sha, d.pr_number, x.id, c.body_digest, c.answer,
        j.id, j.public_id, j.revision, j.status, j.conclusion, j.passed, j.failed, j.skipped, j.total,
        j.reported_started_at, j.start_seen_at IS NOT NULL, j.flags, j.leg, j.provenance
 FROM (VALUES (1)) AS one
 LEFT JOIN relay_delivery d ON d.delivery_id = %(delivery_id)s
 LEFT JOIN relay_dispatch x ON x.delivery_id = d.id AND x.repository_id = %(repository_id)s
-LEFT JOIN (
-    SELECT c.body_digest, c.answer, o.public_id FROM relay_callback c LEFT JOIN relay_job o ON o.id = c.job_id
-    WHERE c.token_id = %(token_id)s
-) AS u ON TRUE
-LEFT JOIN relay_job j ON j.id = {_MEANT}
+LEFT JOIN relay_callback c ON c.token_id = %(token_id)s
+LEFT JOIN LATERAL (
+    SELECT * FROM (
+        SELECT l.*, '{Flag.JOINED}' = ANY(l.flags) AND l.joined_leg = %(leg)s AS has_joined,
+            l.status = 'in_progress' AND COUNT(*) FILTER (WHERE l.status = 'in_progress') OVER () = 1 AS is_only_open
+        FROM relay_job l
+        WHERE l.repository_id = %(repository_id)s AND md5(l.delivery_id) = md5(%(delivery_id)s)
+            AND l.run_id = %(run_id)s AND l.run_attempt = %(run_attempt)s AND md5(l.workflow) = md5(%(workflow)s)
+            AND md5(l.job_name) = md5(%(job_name)s)
+    ) AS named
+    WHERE leg = %(leg)s OR NOT %(is_leg_declared)s AND (has_joined OR %(is_end)s AND is_only_open)
+    ORDER BY leg = %(leg)s DESC, has_joined DESC LIMIT 1
+) AS j ON TRUE
 """
 
 # A token that another callback has used meanwhile is no conflict to pass over: it undoes the whole statement.
@@ -119,11 +114,10 @@ _ONE_BODY_A_TOKEN = "relay_callback_token_once"  # noqa: S105  a constraint's na
 
 @dataclass(frozen=True)
 class Used:
-    """The callback that a token was used for: its body, what it was answered, its job's public id."""
+    """The callback that a token was used for: its body, and what it was answered."""
 
     body_digest: str
     answer: Answer
-    job: UUID | None
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,7 @@ def read(repository_id: int, callback: Callback, identity: Identity) -> Known:
     with connection.cursor() as cursor:
         cursor.execute(READ, values)
         row = cursor.fetchone()
-    event, head_sha, pr_number, dispatch_id, used_digest, used_answer, used_job, *of_job = row
+    event, head_sha, pr_number, dispatch_id, used_digest, used_answer, *of_job = row
     job_id, job_public_id, revision, status, conclusion, *rest = of_job
     passed, failed, skipped, total, started_at, start_seen, flags, leg, provenance = rest
     state = State()
@@ -174,7 +168,7 @@ def read(repository_id: int, callback: Callback, identity: Identity) -> Known:
         head_sha or "",
         pr_number,
         dispatch_id,
-        Used(used_digest, Answer(used_answer), used_job) if used_digest else None,
+        Used(used_digest, Answer(used_answer)) if used_digest else None,
         job_id,
         job_public_id,
         revision or 0,

@@ -257,7 +257,7 @@ def test_whatever_happens_in_whatever_order(
 ) -> None:
     monkeypatch.setattr(limits, "_LIMIT", RateLimitItemPerMinute(1_000_000, namespace="machine"))
     run_state_machine_as_test(
-        lambda: Relay(github, client, downstream),
+        lambda: Relay(github, client, downstream),  # type: ignore[arg-type]
         settings=settings(
             max_examples=12,
             stateful_step_count=25,

@@ -6,8 +6,8 @@ import requests
 from apps.core.github import GitHubClient, GitHubRefused, RunJob
 from apps.simulator.characters import CHARACTERS
 from apps.simulator.plan import plan
-from apps.simulator.runs import Runs
 from apps.simulator.runs import RunJob as Record
+from apps.simulator.runs import Runs
 from apps.simulator.standin import GitHubStandIn
 from tests.simulator.test_plan import CLIENT_PAYLOAD
 
