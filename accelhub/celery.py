@@ -29,6 +29,9 @@ app.conf.task_routes = {
 BEAT = [
     ("apps.core.tasks.drain_wakeups", 2, "wake-ups whose enqueue was lost"),
     ("apps.core.tasks.drain_lazy_wakeups", 10, "work that many changes in a row share: counting days"),
+    ("apps.relay.tasks.look_up_due_runs", 30, "conclusions that GitHub's record of the run may confirm or contradict"),
+    ("apps.relay.tasks.sweep_silent_jobs", 60, "jobs of which nothing was heard until their limit"),
+    ("apps.relay.tasks.look_up_commits", 300, "commits that nightly runs name and nobody has asked upstream about"),
     ("apps.relay.tasks.sweep_dispatches", 5, "dispatches that are due again, waited for a place, or lost their task"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),

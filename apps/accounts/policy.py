@@ -36,6 +36,7 @@ _OPERATOR = frozenset(
         Permission.ADMIN_VIEW,
         Permission.DISPATCH_VIEW,
         Permission.DISPATCH_RESEND,
+        Permission.HEALTH_VIEW,
     }
 )
 _MAINTAINER = frozenset(
@@ -44,6 +45,8 @@ _MAINTAINER = frozenset(
         Permission.PLATFORM_RENAME,
         Permission.MEMBERSHIP_CHANGE,
         Permission.PARTICIPATION_CHANGE,
+        Permission.LIMIT_CHANGE,
+        Permission.HEALTH_VIEW,
         Permission.PROPOSAL_DECIDE,
         Permission.COMPONENT_VIEW,
     }
@@ -59,6 +62,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.REJECTION_VIEW,
                 Permission.MEMBERSHIP_CHANGE,
                 Permission.PARTICIPATION_CHANGE,
+                Permission.LIMIT_CHANGE,
             }
         ),
     ),

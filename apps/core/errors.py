@@ -41,6 +41,11 @@ CODES: dict[str, Code] = {
         "This delivery was never dispatched to this repository",
         "Send back the delivery_id that the hub's repository_dispatch carried.",
     ),
+    "dispatch_token_wrong": Code(
+        403,
+        "The dispatch's token is not the one that the hub sent",
+        "Send the dispatched client_payload back as it came, dispatch_token included, or leave the token out.",
+    ),
     "not_permitted": Code(403, "Not permitted", "Ask a maintainer, or sign in as someone who may."),
     "recusal": Code(403, "Nobody decides about their own", "Ask a maintainer of another organisation to decide."),
     "write_access": Code(
@@ -62,6 +67,9 @@ CODES: dict[str, Code] = {
     ),
     "participation_stale": Code(
         409, "The participation has changed meanwhile", "Look at it again, then write what should hold."
+    ),
+    "token_reused": Code(
+        409, "The token was used for another body", "Ask the CI for a fresh OIDC token for every callback."
     ),
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),

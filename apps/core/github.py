@@ -74,6 +74,20 @@ class RepositoryIdentity:
     github_owner_id: int
 
 
+@dataclass(frozen=True)
+class RunJob:
+    """One job of a workflow run as GitHub records it. `conclusion` is '' until `status` is completed."""
+
+    check_run_id: str
+    name: str
+    status: str
+    conclusion: str
+
+
+# Pages of 100 that are read of one run: GitHub itself makes at most 256 jobs of a matrix.
+RUN_JOBS_PAGES = 10
+
+
 class GitHubClient:
     """Acts as the App's installation on one repository at a time. Safe to share between threads.
 
@@ -118,6 +132,32 @@ class GitHubClient:
             if status != 204:
                 # A renamed repository answers 307: nothing was dispatched, and nothing here follows it.
                 raise github.requester.createException(status, headers, _object(output))
+
+    def jobs_of_run(self, full_name: str, *, run_id: str, run_attempt: int) -> list[RunJob]:
+        """`GET /repos/{owner}/{repo}/actions/runs/{id}/attempts/{n}/jobs`, every page up to RUN_JOBS_PAGES.
+
+        Raises GitHubUnavailable or GitHubRefused.
+        """
+        path = f"/repos/{full_name}/actions/runs/{run_id}/attempts/{run_attempt}/jobs"
+        found: list[RunJob] = []
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            for page in range(1, RUN_JOBS_PAGES + 1):
+                _, body = github.requester.requestJsonAndCheck("GET", path, parameters={"per_page": 100, "page": page})
+                found += [_run_job(row) for row in body["jobs"]]
+                if len(found) >= body["total_count"]:
+                    break
+        return found
+
+    def knows_commit(self, full_name: str, sha: str) -> bool:
+        """`GET /repos/{owner}/{repo}/git/commits/{sha}`: whether the repository has it. Raises GitHubUnavailable or
+        GitHubRefused."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            status, headers, output = github.requester.requestJson("GET", f"/repos/{full_name}/git/commits/{sha}")
+            if status in (404, 422):
+                return False
+            if status != 200:
+                raise github.requester.createException(status, headers, _object(output))
+            return True
 
     def repository_identity(self, full_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> RepositoryIdentity:
         """`GET /repos/{owner}/{repo}` as the App's installation there, each of up to three requests within
@@ -174,6 +214,12 @@ def _installation_of(app: GithubIntegration, full_name: str) -> int:
         if error.status == 404:
             raise GitHubNotInstalled(full_name) from error
         raise
+
+
+def _run_job(row: dict[str, Any]) -> RunJob:
+    # A job's id is its check run's; the address is what GitHub documents.
+    check_run_id = str(row.get("check_run_url") or row["id"]).rsplit("/", 1)[-1]
+    return RunJob(check_run_id, str(row["name"]), str(row["status"]), str(row["conclusion"] or ""))
 
 
 @dataclass(frozen=True)

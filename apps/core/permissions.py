@@ -9,6 +9,8 @@ class Permission(enum.StrEnum):
     LEVEL_CHANGE = "level:change"
     PLATFORM_RENAME = "platform:rename"
     PROPOSAL_DECIDE = "proposal:decide"
+    LIMIT_CHANGE = "limit:change"
+    HEALTH_VIEW = "health:view"
     MEMBERSHIP_CHANGE = "membership:change"
     USER_CHANGE = "user:change"
     ADMIN_VIEW = "admin:view"

@@ -56,6 +56,8 @@ class Repository(models.Model):
     github_owner_id = models.BigIntegerField(null=True, blank=True)
     pin_source = models.CharField(max_length=20, choices=PinSource.choices, blank=True, default=PinSource.NONE)
     pinned_at = models.DateTimeField(null=True, blank=True)
+    # A probe tests the hub itself: it stands on the hub's health page, and in no public number or list.
+    is_probe = models.BooleanField(default=False)
 
     class Meta:
         ordering = ["full_name"]

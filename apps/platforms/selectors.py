@@ -19,14 +19,20 @@ from apps.platforms.models import Invitation, MaintenanceWindow, Membership, Pla
 
 
 def platforms_listed() -> QuerySet[Platform]:
-    """Platforms with at least one repository on the allowlist, each with `top_level` and its listed repositories."""
-    listed = Repository.objects.filter(level__gt=0).order_by("-level", "full_name")
+    """Platforms with at least one repository on the allowlist that is no probe, each with `top_level` and those
+    repositories."""
+    listed = Repository.objects.filter(level__gt=0, is_probe=False).order_by("-level", "full_name")
     return (
-        Platform.objects.annotate(top_level=Max("repositories__level"))
+        Platform.objects.annotate(top_level=Max("repositories__level", filter=Q(repositories__is_probe=False)))
         .filter(top_level__gt=0)
         .prefetch_related(Prefetch("repositories", queryset=listed))
         .order_by("-top_level", "name", "slug")
     )
+
+
+def probes() -> QuerySet[Repository]:
+    """The repositories that test the hub itself, by name."""
+    return Repository.objects.filter(is_probe=True).select_related("platform").order_by("full_name")
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ PLATFORM_ORDERS = {
 def platforms_found(filters: PlatformFilters) -> QuerySet[Platform]:
     """The listed platforms that fit. One fits a level when any of its repositories is at it."""
     found = platforms_listed().order_by(*PLATFORM_ORDERS[filters.sort])
-    listed = Repository.objects.filter(platform=OuterRef("pk"), level__gt=0)
+    listed = Repository.objects.filter(platform=OuterRef("pk"), level__gt=0, is_probe=False)
     for word in list(dict.fromkeys(filters.words.split()))[:WORDS_LOOKED_FOR]:
         found = found.filter(Q(name__icontains=word) | Exists(listed.filter(full_name__icontains=word)))
     if filters.level is not None:

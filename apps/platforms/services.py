@@ -427,6 +427,24 @@ def _ids_of(repository: Repository) -> dict[str, str]:
 
 
 @transaction.atomic
+def mark_probe(*, repository: Repository, is_probe: bool, actor: Actor, now: datetime.datetime) -> bool:
+    """Say that a repository tests the hub itself, or no longer does: a probe feeds the hub's health page and no public
+    number. Returns False, and writes nothing, when it is so already."""
+    if Repository.objects.filter(pk=repository.pk, is_probe=not is_probe).update(is_probe=is_probe) != 1:
+        return False
+    record(
+        action=Action.PROBE_MARKED if is_probe else Action.PROBE_UNMARKED,
+        actor=actor,
+        subject=subject_of(repository),
+        summary=f"{repository.full_name} is {'a probe' if is_probe else 'no longer a probe'} of the hub",
+        before={"is_probe": not is_probe},
+        after={"is_probe": is_probe},
+        now=now,
+    )
+    return True
+
+
+@transaction.atomic
 def attach_repository(*, repository: Repository, platform: Platform, actor: Actor, now: datetime.datetime) -> bool:
     """Put a repository under another platform; one that nothing stands behind any more goes. Returns False, and writes
     nothing, when it is there already."""

@@ -15,5 +15,5 @@ def navigation(request: HttpRequest) -> dict[str, object]:
     if user is not None and sees_rejections(user):
         seen["rejections_url"] = reverse("public:rejections")
     if user is not None and user.is_authenticated and user.may(Permission.DISPATCH_VIEW):
-        seen["dispatches_url"] = reverse("outbox:dispatches")
+        seen["dispatches_url"] = reverse("relay_pages:dispatches")
     return seen

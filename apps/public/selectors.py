@@ -11,6 +11,8 @@ from apps.core.templatetags.hub import STATUS, duration, percent
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, Level
 from apps.platforms.selectors import platforms_listed
+from apps.relay.policy import silent_hours
+from apps.relay.selectors import last_callbacks
 from apps.results.metrics import BUCKETS, METRICS, PULL_REQUESTS, Figure, Metric, add, figures, tone_of_rate
 from apps.results.selectors import Window, platform_windows
 
@@ -133,6 +135,15 @@ def strip_of(window: Window) -> list[tuple[datetime.date, str, str]]:
         )
         for day in window.strip
     ]
+
+
+def heard_of(repositories: list[Repository], now: datetime.datetime) -> list[Repository]:
+    """The same repositories, each with `last_callback_at` and `silent_hours` (None while it is not silent)."""
+    last = last_callbacks(repositories)
+    for repository in repositories:
+        repository.last_callback_at = last[repository.pk]  # type: ignore[attr-defined]
+        repository.silent_hours = silent_hours(last[repository.pk], now) if repository.level else None  # type: ignore[attr-defined]
+    return repositories
 
 
 @dataclass(frozen=True)

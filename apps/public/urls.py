@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.public import components, directory, views
+from apps.public import components, directory, health, views
 
 app_name = "public"
 urlpatterns = [
@@ -11,6 +11,7 @@ urlpatterns = [
     path("commit/<str:sha>/", views.commit, name="commit"),
     path("jobs/<uuid:public_id>/", views.job, name="job"),
     path("rejections/", directory.rejections, name="rejections"),
+    path("staff/health/", health.health, name="health"),
     path("staff/components/", components.components, name="components"),
     path("policy/", views.policy, name="policy"),
 ]

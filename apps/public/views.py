@@ -21,8 +21,8 @@ from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.selectors import may_on_platform, platform_or_404, windows_of
-from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
-from apps.relay import fields, identity, limits
+from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, heard_of, overview_groups, tiles
+from apps.relay import fields, identity, limits, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -87,7 +87,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
     view = view if view in dict(VIEWS) else VIEWS[0][0]
     context = {
         "platform": found,
-        "repositories": repositories,
+        "repositories": heard_of(repositories, moment),
         "standings": [Standing.of(repository, moment) for repository in repositories],
         "intervals": [
             (repository, interval) for repository in repositories for interval in repository.level_intervals.all()
@@ -115,9 +115,11 @@ def _page_of_view(platform: Platform, view: str, number: str | None) -> Page[Any
         page: Page[Any] = Paginator(relay_selectors.rounds_of_platform(platform, event), ROUNDS_PAGE).get_page(number)
         page.object_list = [relay_selectors.as_round(dispatch) for dispatch in page.object_list]
         return page
-    jobs = relay_selectors.undispatched_jobs(platform=platform)
-    if view == "all":
-        jobs = relay_selectors.with_superseded(relay_selectors.jobs_of_platform(platform))
+    if view == "nightly":
+        nightly: Page[Any] = Paginator(nights.night_keys(platform), ROUNDS_PAGE).get_page(number)
+        nightly.object_list = nights.nights_of(platform, nightly.object_list)
+        return nightly
+    jobs = relay_selectors.with_superseded(relay_selectors.jobs_of_platform(platform))
     return Paginator(jobs, JOBS_PAGE).get_page(number)
 
 
@@ -163,7 +165,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     found = relay_selectors.job_or_404(public_id)
     context = {
         "job": found,
-        "trust": relay_policy.trust_of(found.bucket),
+        "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "now": now(),
     }

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
+from apps.relay.models import Callback, CommitLookup, Delivery, Dispatch, Job, Rejection, TimeLimit
 
 
 @admin.register(Delivery, site=site)
@@ -54,3 +54,17 @@ class RejectionAdmin(ReadOnly):
     list_filter = ("code",)
     list_select_related = ("repository",)
     search_fields = ("repository_claim", "repository__full_name", "reason")
+
+
+@admin.register(TimeLimit, site=site)
+class TimeLimitAdmin(ReadOnly):
+    list_display = ("repository", "job_name", "seconds", "declared_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "job_name")
+
+
+@admin.register(CommitLookup, site=site)
+class CommitLookupAdmin(ReadOnly):
+    list_display = ("sha", "is_known", "looked_up_at")
+    list_filter = ("is_known",)
+    search_fields = ("sha",)

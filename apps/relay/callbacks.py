@@ -1,5 +1,6 @@
 """The callback verb: from a verified identity and a raw body to an answer."""
 
+import contextlib
 import dataclasses
 import datetime
 import logging
@@ -14,8 +15,8 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.platforms.services import pin_identity
-from apps.relay import fields, policy, store
-from apps.relay.enums import Answer
+from apps.relay import fields, policy, provenance, store
+from apps.relay.enums import Answer, Flag, JobStatus
 from apps.relay.identity import Identity, Refused
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
 
     `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
     is kept; at L1 it is kept privately. Raises Problem: `identity_replaced` (a listed name with other ids than the
-    pinned ones), `malformed`, `claims_contradict`, `never_dispatched`,
+    pinned ones), `malformed`, `claims_contradict`, `token_reused`, `never_dispatched`, `dispatch_token_wrong`,
     `completion_conflict` (kept on record), `unavailable`.
     """
     if standing is not None and standing.level == UNLISTED:
@@ -51,16 +52,18 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     _compare_claims(identity, callback)
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
-        if (outcome := _apply(identity, standing, callback, is_dispatched, now)) is not None:
-            return outcome
+        with contextlib.suppress(store.Raced):  # then all of it again
+            return _apply(identity, standing, callback, is_dispatched, now)
     raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
 
 
 def _apply(
     identity: Identity, standing: Standing, callback: fields.Callback, is_dispatched: bool, now: datetime.datetime
-) -> Outcome | None:
-    """Read, decide, write. None when another callback of the job was faster: then all of it again."""
-    known = store.read(standing.repository_id, callback)
+) -> Outcome:
+    """Read, decide, write. Raises store.Raced when another callback of the job, or with its token, was faster."""
+    known = store.read(standing.repository_id, callback, identity)
+    if known.used is not None and (repeated := _repeated(known.used, known, callback)) is not None:
+        return repeated
     if is_dispatched and known.dispatch_id is None:
         raise Problem(
             "never_dispatched",
@@ -70,16 +73,28 @@ def _apply(
     if not is_dispatched:
         # Informational: a body that names a real delivery does not get to stand for it.
         known = dataclasses.replace(known, event=None, dispatch_id=None)
+    shown = _provenance(standing, callback, now) if is_dispatched else ""
     if standing.level < PUBLIC_FROM:
-        store.keep_private(standing.repository_id, callback, claims=identity.claims, now=now)
+        store.keep_private(standing.repository_id, callback, identity=identity, now=now)
         return Outcome(Answer.IGNORED)
-    row = policy.decide(known.state, callback.report, expects_start=is_dispatched)
+    row = policy.decide(
+        known.state,
+        callback.report,
+        expects_start=is_dispatched,
+        found=_flags(known, callback.report, callback.leg, now),
+    )
     if row.answer is Answer.DUPLICATE:
         return Outcome(Answer.DUPLICATE, known.job_public_id)
-    bucket = policy.bucket_of_report(callback.report)
-    job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
-    if job is None:
-        return None
+    job = store.write(
+        standing.repository_id,
+        callback,
+        known,
+        row,
+        bucket=policy.bucket_of_report(callback.report),
+        provenance=policy.stronger_provenance(known.provenance, shown),
+        identity=identity,
+        now=now,
+    )
     if row.answer is Answer.CONFLICT:
         raise Problem(
             "completion_conflict",
@@ -89,6 +104,33 @@ def _apply(
             "workflow.conclusion",
         )
     return Outcome(row.answer, job)
+
+
+def _repeated(used: store.Used, known: store.Known, callback: fields.Callback) -> Outcome | None:
+    """The answer to a body whose token was used before; None for a conflicting one, which is refused as it was.
+
+    Raises Problem `token_reused` when it was used for another body.
+    """
+    if used.body_digest != callback.body_digest:
+        raise Problem("token_reused", "jti: this OIDC token came with another body before.", "jti")
+    if used.answer is Answer.CONFLICT:
+        return None
+    if used.answer is Answer.IGNORED:
+        return Outcome(Answer.IGNORED)
+    return Outcome(Answer.DUPLICATE, known.job_public_id)
+
+
+def _provenance(standing: Standing, callback: fields.Callback, now: datetime.datetime) -> str:
+    return provenance.read(
+        callback.dispatch_token, delivery_id=callback.delivery_id, repository_id=standing.repository_id, now=now
+    )
+
+
+def _flags(known: store.Known, report: policy.Report, leg: str, now: datetime.datetime) -> tuple[Flag, ...]:
+    """What the job's report says against itself, and whether it ends another check run's leg."""
+    found = policy.flags_of_times(report.started_at or known.state.started_at, report.completed_at, now)
+    is_open = known.state.status is JobStatus.IN_PROGRESS
+    return (*found, Flag.JOINED) if is_open and known.leg != leg else found
 
 
 def _spelled(counts: policy.Counts) -> str:

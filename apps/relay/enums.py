@@ -50,6 +50,26 @@ class Flag(models.TextChoices):
     START_LOST = "start_lost", "the start was never reported"
     COUNTS_DIFFER = "counts_differ", "its test counts do not add up"
     LATE_START = "late_start", "the start was reported after the end"
+    JOINED = "joined", "its end came from another check run, and joined the only open leg"
+    ABSURD_TIMES = "absurd_times", "the times it reports cannot be true"
+    INFERRED = "inferred", "ended by the hub: nothing was heard until its limit"
+    UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
+
+
+class Provenance(models.TextChoices):
+    """Whether a job's callbacks brought back the token of their dispatch. '' where nothing was dispatched."""
+
+    CONFIRMED = "confirmed", "dispatched by the hub, confirmed by its token"
+    EXPIRED = "expired", "the dispatch's token was echoed after it had expired"
+    NOT_ECHOED = "not_echoed", "the dispatch's token was not echoed"
+
+
+class Verdict(models.TextChoices):
+    """What GitHub's own record of the run says about a reported conclusion. '' while GitHub was not asked."""
+
+    VERIFIED = "verified", "GitHub says the same"
+    CONTRADICTED = "contradicted", "GitHub says otherwise"
+    UNVERIFIABLE = "unverifiable", "GitHub cannot say"
 
 
 class Answer(models.TextChoices):

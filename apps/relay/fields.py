@@ -42,6 +42,8 @@ class Callback:
     head_sha: str
     report: Report
     body_digest: str
+    dispatch_token: str = ""
+    is_leg_declared: bool = False
 
 
 def read(raw: bytes) -> Callback:
@@ -70,10 +72,19 @@ def read(raw: bytes) -> Callback:
         check_run_id=values["workflow.check_run_id"],
         url=values["workflow.url"],
         artifact_url=values["workflow.artifact_url"],
-        head_sha=values["payload.head_sha"],
+        head_sha=_commit(values),
+        dispatch_token=values["dispatch_token"],
         report=Report(status, conclusion, counts, values["workflow.started_at"], values["workflow.completed_at"]),
         body_digest=hashlib.sha256(raw).hexdigest(),
+        is_leg_declared=bool(values["workflow.leg"]),
     )
+
+
+def _commit(values: dict[str, Any]) -> str:
+    """The commit that a nightly or periodic run is about: its payload's, else its delivery id where that is one."""
+    if values["payload.head_sha"] or values["event_type"] not in UNDISPATCHED_EVENTS:
+        return str(values["payload.head_sha"])
+    return str(_sha("delivery_id", values["delivery_id"], 40))
 
 
 def _counts(values: dict[str, Any]) -> Counts:
@@ -233,6 +244,7 @@ class Field:
 FIELDS: tuple[Field, ...] = (
     Field("event_type", _choice(*DISPATCHED_EVENTS, *UNDISPATCHED_EVENTS), 40, "the dispatched event's name"),
     Field("delivery_id", _id, 200, "text", is_required=True),
+    Field("dispatch_token", _text, 1_000, "the dispatch's token, as its client_payload carried it"),
     Field("payload.head_sha", _sha, 40, "a commit, read for nightly and periodic only"),
     Field("workflow.status", _choice(*JobStatus.values), 40, "in_progress or completed", is_required=True),
     Field("workflow.conclusion", _choice(*BUCKETS), 40, "GitHub's conclusion"),

@@ -4,6 +4,7 @@ from django import forms
 
 from apps.core.filters import FilterForm, search_field, sort_field
 from apps.relay.enums import DispatchState
+from apps.relay.policy import LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS
 from apps.relay.selectors import DispatchFilters, RejectionFilters
 
 # What a callback can be refused for, as far as refusals are counted.
@@ -15,9 +16,20 @@ REASONS = (
     "identity_replaced",
     "claims_contradict",
     "never_dispatched",
+    "dispatch_token_wrong",
     "completion_conflict",
+    "token_reused",
     "rate_limited",
 )
+
+
+class TimeLimitForm(forms.Form):
+    """How long jobs may be silent."""
+
+    job_name = forms.CharField(
+        max_length=300, required=False, label="Job name", help_text="As its callbacks spell it; empty for all others."
+    )
+    minutes = forms.IntegerField(min_value=LIMIT_MIN_SECONDS // 60, max_value=LIMIT_MAX_SECONDS // 60)
 
 
 class RejectionForm(FilterForm):

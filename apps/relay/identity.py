@@ -3,11 +3,13 @@
 Source: docs/protocol.md, "Identity"; RFC 7519, RFC 7517. RS256 only.
 """
 
+import hashlib
 import json
 import logging
 import re
 import threading
 import time
+import uuid
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -53,7 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("repository_owner_id", REQUIRED, "is the pinned owner's id", is_id=True, is_kept=True),
     Claim("run_id", REQUIRED, "is the run_id of the body", is_id=True, is_kept=True),
     Claim("run_attempt", REQUIRED, "is the run_attempt of the body", is_id=True, is_kept=True),
-    Claim("jti", REQUIRED, "names the token on the job's record", is_kept=True),
+    Claim("jti", REQUIRED, "names the token, which speaks for one body only", is_kept=True),
     Claim("sha", OPTIONAL, "kept: the commit of the downstream, not of the pull request", is_kept=True),
     Claim("ref", OPTIONAL, "kept: the default branch for a dispatched run", is_kept=True),
     Claim("workflow_ref", OPTIONAL, "kept: the workflow file that ran", is_kept=True),
@@ -91,6 +93,11 @@ class Identity:
     run_id: str
     run_attempt: int
     claims: dict[str, str]
+
+    @property
+    def token_id(self) -> uuid.UUID:
+        """The token's own id: its issuer and jti as one, 128 bits of SHA-256."""
+        return uuid.UUID(bytes=hashlib.sha256(f"{self.issuer}\n{self.claims['jti']}".encode()).digest()[:16])
 
 
 @dataclass

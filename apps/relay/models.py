@@ -7,8 +7,8 @@ from django.db.models.functions import MD5
 
 from apps.core.ids import public_id
 from apps.platforms.models import Repository
-from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, Flag, JobStatus, Rule
-from apps.relay.policy import ATTEMPTS_MAX, trust_of
+from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, Flag, JobStatus, Provenance, Rule, Verdict
+from apps.relay.policy import ATTEMPTS_MAX, LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS, trust_of
 
 
 class Delivery(models.Model):
@@ -117,8 +117,12 @@ class Job(models.Model):
     """One CI job of a downstream repository, as its callbacks tell it.
 
     Identity: (repository, delivery_id, run_id, run_attempt, workflow, job_name, leg). `leg` keeps apart the legs of a
-    matrix that share a job name: the declared leg, else the check run's id, else ''. Reported times are the
-    downstream's clock; `first_seen_at` and `completed_at` are the hub's. `revision` guards every update.
+    matrix that share a job name: the declared leg, else the check run's id, else ''; `joined_leg` is that of an end
+    which joined the only open leg (flag `joined`). Reported times are the downstream's clock; `first_seen_at` and
+    `completed_at` are the hub's. `revision` guards every update.
+
+    `verdict` and `github_said` are what GitHub's record of the run says; `look_up_at` is when it is asked (next), after
+    `lookups` times; `judged_at` is when the hub itself last decided something about the job.
     """
 
     public_id = models.UUIDField(default=public_id, unique=True, editable=False)
@@ -149,6 +153,13 @@ class Job(models.Model):
     first_seen_at = models.DateTimeField()
     start_seen_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    provenance = models.CharField(max_length=20, choices=Provenance.choices, blank=True)
+    joined_leg = models.CharField(max_length=200, blank=True)
+    verdict = models.CharField(max_length=20, choices=Verdict.choices, blank=True)
+    github_said = models.CharField(max_length=300, blank=True)
+    look_up_at = models.DateTimeField(null=True, blank=True)
+    lookups = models.SmallIntegerField(default=0)
+    judged_at = models.DateTimeField(null=True, blank=True)
     revision = models.IntegerField(default=0)
 
     class Meta:
@@ -174,11 +185,30 @@ class Job(models.Model):
             ),
             models.CheckConstraint(condition=Q(bucket__in=Bucket.values), name="relay_job_bucket"),
             models.CheckConstraint(condition=Q(run_attempt__gte=1), name="relay_job_attempt"),
+            models.CheckConstraint(
+                condition=Q(provenance="") | Q(provenance__in=Provenance.values), name="relay_job_provenance"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict="") | Q(verdict__in=Verdict.values, status="completed"), name="relay_job_verdict"
+            ),
+            models.CheckConstraint(
+                condition=~Q(verdict="contradicted") | Q(bucket="contradicted"), name="relay_job_never_green"
+            ),
+            models.CheckConstraint(
+                condition=~Q(flags__contains=["inferred"]) | Q(bucket="timed_out", verdict=""),
+                name="relay_job_inferred_end",
+            ),
         ]
         indexes = [
             models.Index(fields=["repository", "-first_seen_at"], name="relay_job_recent"),
             models.Index(fields=["first_seen_at"], name="relay_job_seen"),
             models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_job_commit"),
+            models.Index(fields=["first_seen_at"], condition=Q(status="in_progress"), name="relay_job_open"),
+            models.Index(fields=["head_sha"], condition=Q(dispatch=None), name="relay_job_undispatched"),
+            models.Index(fields=["look_up_at"], condition=Q(look_up_at__isnull=False), name="relay_job_look_up"),
+            models.Index(
+                fields=["repository", "-judged_at"], condition=Q(judged_at__isnull=False), name="relay_job_judged"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -194,8 +224,17 @@ class Job(models.Model):
         return [str(Flag(flag).label) for flag in self.flags]
 
     @property
+    def trust(self) -> dict[str, str]:
+        """How far each of its figures can be trusted."""
+        return trust_of(self.bucket, verdict=self.verdict, failed=self.failed, flags=self.flags)
+
+    @property
     def conclusion_trust(self) -> str:
-        return trust_of(self.bucket)["conclusion"]
+        return self.trust["conclusion"]
+
+    @property
+    def is_inferred(self) -> bool:
+        return Flag.INFERRED in self.flags
 
     @property
     def queue_seconds(self) -> float | None:
@@ -207,8 +246,8 @@ class Job(models.Model):
 
     @property
     def execution_seconds(self) -> float | None:
-        """From the first callback to the last, by the hub's clock."""
-        if self.start_seen_at is None or self.completed_at is None:
+        """From the first callback to the last, by the hub's clock; an end that was inferred has none."""
+        if self.start_seen_at is None or self.completed_at is None or self.is_inferred:
             return None
         return max(0.0, (self.completed_at - self.start_seen_at).total_seconds())
 
@@ -225,19 +264,23 @@ class Callback(models.Model):
     """One callback that was accepted, kept privately, or refused as conflicting. Duplicates leave no row.
 
     `job` is empty for private ones (the repository was at L1). `report` is what the callback said, field by field;
-    `claims` is what its token proved. The echoed payload is kept as its digest only.
+    `claims` is what its token proved, `token_id` is that token's (issuer and jti): a token speaks for one body. The
+    echoed payload is kept as its digest only.
     """
 
-    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="callbacks")
+    # Its index is the one below, which begins with it.
+    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="callbacks", db_index=False)
     job = models.ForeignKey(Job, on_delete=models.CASCADE, null=True, blank=True, related_name="callbacks")
     received_at = models.DateTimeField()
     answer = models.CharField(max_length=20, choices=Answer.choices)
     report = models.JSONField()
     claims = models.JSONField()
     body_digest = models.CharField(max_length=64)
+    token_id = models.UUIDField(null=True, blank=True)
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(fields=["token_id"], name="relay_callback_token_once"),
             models.CheckConstraint(condition=Q(answer__in=Answer.values), name="relay_callback_answer"),
             models.CheckConstraint(
                 condition=Q(answer="ignored", job=None) | (~Q(answer="ignored") & Q(job__isnull=False)),
@@ -251,6 +294,7 @@ class Callback(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["repository", "-received_at"], name="relay_callback_recent"),
             models.Index(
                 fields=["repository", "-received_at"], condition=Q(job=None), name="relay_callback_private_recent"
             ),
@@ -291,3 +335,36 @@ class Rejection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code} × {self.count}"
+
+
+class TimeLimit(models.Model):
+    """How long a repository's jobs may stay silent before the hub ends them: those of one name, or ('') all others."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="time_limits")
+    job_name = models.CharField(max_length=300, blank=True)
+    seconds = models.IntegerField()
+    declared_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["job_name"]
+        constraints = [
+            models.UniqueConstraint(fields=["repository", "job_name"], name="relay_time_limit_once"),
+            models.CheckConstraint(
+                condition=Q(seconds__gte=LIMIT_MIN_SECONDS, seconds__lte=LIMIT_MAX_SECONDS),
+                name="relay_time_limit_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository} {self.job_name or 'all jobs'}: {self.seconds} s"
+
+
+class CommitLookup(models.Model):
+    """Whether upstream knows a commit that a nightly or periodic run names; GitHub is asked once."""
+
+    sha = models.CharField(max_length=40, unique=True)
+    is_known = models.BooleanField()
+    looked_up_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.sha[:12]} {'known' if self.is_known else 'unknown'}"

@@ -56,7 +56,9 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
     error, state, wait = "", DispatchState.SENT, None
     try:
         client().send_dispatch(
-            dispatch.repository.full_name, event_type=dispatch.delivery.event, client_payload=client_payload(dispatch)
+            dispatch.repository.full_name,
+            event_type=dispatch.delivery.event,
+            client_payload=client_payload(dispatch, now=now),
         )
     except GitHubUnavailable as problem:
         failed = dispatch.attempts - (dispatch.attempts_allowed - policy.ATTEMPTS_MAX)

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from apps.relay import dispatch_views
+from apps.relay import dispatch_views, limit_views
 
-app_name = "outbox"
+app_name = "relay_pages"
 urlpatterns = [
+    path("repositories/<str:owner>/<str:name>/limits/", limit_views.limits, name="limits"),
     path("dispatches/", dispatch_views.dispatches, name="dispatches"),
 ]

@@ -1,12 +1,14 @@
 """What a downstream gets with its repository_dispatch, and how it is kept within GitHub's limits."""
 
+import datetime
 import json
 from typing import Any
 
+from apps.relay import provenance
 from apps.relay.models import Dispatch
 from apps.relay.policy import PULL_REQUEST, PUSH
 
-# GitHub refuses a client_payload that is larger, or has more than ten keys at its top (ours has three).
+# GitHub refuses a client_payload that is larger, or has more than ten keys at its top (ours has four).
 LIMIT_BYTES = 65_535
 # In `payload` of a trimmed one: how large it would have been, and that limit.
 MARK = "trimmed_by_accelhub"
@@ -39,7 +41,7 @@ KEPT: dict[str, Any] = {
 }
 
 
-def client_payload(dispatch: Dispatch) -> dict[str, Any]:
+def client_payload(dispatch: Dispatch, *, now: datetime.datetime) -> dict[str, Any]:
     """The whole client_payload of a dispatch (docs/protocol.md, "Dispatch"): its keys are what a callback echoes.
 
     Where it is larger than GitHub takes, `payload` is cut to KEPT and says so under MARK.
@@ -48,6 +50,9 @@ def client_payload(dispatch: Dispatch) -> dict[str, Any]:
     made = {
         "event_type": delivery.event,
         "delivery_id": delivery.delivery_id,
+        provenance.FIELD: provenance.issue(
+            delivery_id=delivery.delivery_id, repository_id=dispatch.repository_id, now=now
+        ),
         "payload": json.loads(delivery.body),
     }
     return fitted(made)

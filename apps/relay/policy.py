@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from apps.relay.enums import Answer, Bucket, Flag, JobStatus, Rule
+from apps.relay.enums import Answer, Bucket, Flag, JobStatus, Provenance, Rule, Verdict
 
 # --- events -----------------------------------------------------------------------------------------------------
 
@@ -125,14 +125,77 @@ def worst_bucket(buckets: Iterable[str]) -> str | None:
 VERIFIED, MEASURED, SELF_REPORTED, CONTRADICTED = "verified", "measured", "self-reported", "contradicted"
 
 
-def trust_of(bucket: str) -> dict[str, str]:
+def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags: Iterable[str] = ()) -> dict[str, str]:
     """How far each figure of a job can be trusted: identity, timing, conclusion, counts.
 
-    Identity is proved by the signed token. The rest is the downstream's word: timing is its own clock's, and a
-    conclusion that its own counts contradict is labelled so.
+    Identity is proved by the signed token. The rest is the downstream's word, as long as nothing speaks for it or
+    against it: GitHub's record or the job's own counts for the conclusion, the hub's clock for the times.
     """
-    word = CONTRADICTED if bucket == Bucket.CONTRADICTED else SELF_REPORTED
-    return {"identity": VERIFIED, "timing": SELF_REPORTED, "conclusion": word, "counts": word}
+    flags, conclusion = set(flags), SELF_REPORTED
+    if bucket == Bucket.CONTRADICTED:
+        conclusion = CONTRADICTED
+    elif Flag.INFERRED in flags:
+        conclusion = MEASURED
+    elif verdict == Verdict.VERIFIED:
+        conclusion = VERIFIED
+    # Where GitHub contradicts the conclusion, the counts are at fault only if they do so too.
+    are_counts_at_fault = bucket == Bucket.CONTRADICTED and (verdict != Verdict.CONTRADICTED or bool(failed))
+    return {
+        "identity": VERIFIED,
+        "timing": CONTRADICTED if Flag.ABSURD_TIMES in flags else SELF_REPORTED,
+        "conclusion": conclusion,
+        "counts": CONTRADICTED if are_counts_at_fault else SELF_REPORTED,
+    }
+
+
+# The more a label says, the later it stands: what one callback of a job has shown, another cannot take back.
+_PROVENANCES = ("", Provenance.NOT_ECHOED, Provenance.EXPIRED, Provenance.CONFIRMED)
+
+
+def stronger_provenance(known: str, shown: str) -> str:
+    """What is known of a job's provenance after a callback that showed `shown`."""
+    return str(max(known, shown, key=_PROVENANCES.index))
+
+
+# --- times ------------------------------------------------------------------------------------------------------
+
+# How far a downstream's clock may be off, and how long ago what it reports may have happened: a delivery's state is
+# kept for three days.
+CLOCK_OFF = datetime.timedelta(minutes=10)
+STATE_KEPT = datetime.timedelta(days=3)
+
+
+def flags_of_times(
+    started_at: datetime.datetime | None, completed_at: datetime.datetime | None, now: datetime.datetime
+) -> tuple[Flag, ...]:
+    """What is wrong with reported times: in the future, longer ago than the state is kept, or the end first.
+
+    They are kept as they were said. No window and no figure of the hub reads them.
+    """
+    told = [moment for moment in (started_at, completed_at) if moment is not None]
+    is_backwards = len(told) == 2 and told[1] < told[0]
+    is_far = any(moment - now > CLOCK_OFF or now - moment > STATE_KEPT for moment in told)
+    return (Flag.ABSURD_TIMES,) if is_backwards or is_far else ()
+
+
+# GitHub is asked about an ended job when its last steps should be over; then again, each time after twice as long.
+FIRST_LOOK_UP = datetime.timedelta(minutes=1)
+LOOKUPS_MAX = 8
+
+# A nightly that is half a day late is not silent yet.
+SILENT_AFTER = datetime.timedelta(hours=36)
+
+
+def silent_hours(last_callback_at: datetime.datetime | None, now: datetime.datetime) -> int | None:
+    """For how many whole hours nothing was heard of a repository; None while that is no state, or before the first."""
+    if last_callback_at is None or now - last_callback_at < SILENT_AFTER:
+        return None
+    return int((now - last_callback_at).total_seconds() // 3_600)
+
+
+# How long a job may stay silent (seconds) before the hub ends it, where nothing else is declared: upstream's figure.
+SILENT_LIMIT_SECONDS = 6 * 3_600
+LIMIT_MIN_SECONDS, LIMIT_MAX_SECONDS = 600, int(STATE_KEPT.total_seconds())
 
 
 # --- the job's state machine ------------------------------------------------------------------------------------
@@ -158,6 +221,7 @@ class State:
     counts: Counts = field(default_factory=Counts)
     started_at: datetime.datetime | None = None
     start_seen: bool = False
+    is_inferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,6 +236,7 @@ class Row:
 
 
 NOTHING, STARTED, ENDED, ENDED_UNSEEN_START = "no row", "in progress", "completed", "completed, start not seen"
+INFERRED = "completed, inferred"
 START, END, SAME_END, OTHER_END = "in_progress", "completed", "completed, same outcome", "completed, other outcome"
 
 MATRIX: dict[tuple[str, str], Row] = {
@@ -195,6 +260,13 @@ MATRIX: dict[tuple[str, str], Row] = {
     (ENDED_UNSEEN_START, OTHER_END): Row(
         None, Answer.CONFLICT, why="the first final answer stands; the other is kept on record"
     ),
+    (INFERRED, START): Row(None, Answer.DUPLICATE, why="a retry of the start; the hub still waits for the end"),
+    (INFERRED, END): Row(
+        JobStatus.COMPLETED,
+        Answer.APPLIED,
+        remove=(Flag.INFERRED,),
+        why="a real end replaces the one that the hub inferred",
+    ),
 }
 
 
@@ -209,6 +281,8 @@ def state_name(state: State) -> str:
         return NOTHING
     if state.status is JobStatus.IN_PROGRESS:
         return STARTED
+    if state.is_inferred:
+        return INFERRED
     return ENDED if state.start_seen else ENDED_UNSEEN_START
 
 
@@ -216,19 +290,20 @@ def incoming_name(state: State, report: Report) -> str:
     """The matrix's word for what comes in. Two ends are the same when conclusion and test counts are."""
     if report.status is JobStatus.IN_PROGRESS:
         return START
-    if state.status is not JobStatus.COMPLETED:
+    if state.status is not JobStatus.COMPLETED or state.is_inferred:
         return END
     same = (report.conclusion, report.counts) == (state.conclusion, state.counts)
     return SAME_END if same else OTHER_END
 
 
-def decide(state: State, report: Report, *, expects_start: bool = True) -> Row:
+def decide(state: State, report: Report, *, expects_start: bool = True, found: tuple[Flag, ...] = ()) -> Row:
     """The cell for a stored state and an incoming report.
 
-    `expects_start` is False for events that send one final callback: then a missing start is no flag.
+    `expects_start` is False for events that send one final callback: then a missing start is no flag. `found` are
+    flags that the caller has found besides.
     """
     row = MATRIX[state_name(state), incoming_name(state, report)]
-    add = row.add if expects_start else ()
+    add = (*(row.add if expects_start else ()), *found)
     if row.status is JobStatus.COMPLETED:
         add += flags_of(report.counts)
     return dataclasses.replace(row, add=add)

@@ -7,17 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
-from django.db.models.functions import MD5
+from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
 from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
-from apps.relay.enums import DeliveryState, DispatchState
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection
+from apps.relay.enums import DeliveryState, DispatchState, Flag
+from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
 from apps.relay.policy import Wishes, is_answered, worst_bucket
+from apps.relay.superseding import superseded_sql
 
 _KEY_DIGITS = 18  # any such number fits a bigint
 
@@ -58,6 +59,19 @@ def private_callbacks(platform: Platform, user: Any) -> QuerySet[Callback] | Non
         .select_related("repository")
         .order_by("-received_at", "-pk")
     )
+
+
+def limits_of(repository: Repository) -> QuerySet[TimeLimit]:
+    """What a repository has declared for its silent jobs, the limit of all jobs first."""
+    return TimeLimit.objects.filter(repository=repository).select_related("repository")
+
+
+def limit_or_404(repository: Repository, pk: str) -> TimeLimit:
+    """One of a repository's declared limits."""
+    try:
+        return limits_of(repository).get(pk=int(pk))
+    except (TimeLimit.DoesNotExist, ValueError, OverflowError):
+        raise Http404 from None
 
 
 def sees_rejections(user: Any) -> bool:
@@ -132,16 +146,9 @@ def rejections_found(user: Any, filters: RejectionFilters) -> QuerySet[Rejection
 
 
 def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Each job with `is_superseded`: the same run has a later attempt of the same workflow and job name."""
-    later = Job.objects.alias(delivery=MD5("delivery_id")).filter(
-        repository=OuterRef("repository"),
-        delivery=MD5(OuterRef("delivery_id")),  # as the unique index has it
-        run_id=OuterRef("run_id"),
-        run_attempt__gt=OuterRef("run_attempt"),
-        workflow=OuterRef("workflow"),
-        job_name=OuterRef("job_name"),
-    )
-    return jobs.annotate(is_superseded=Exists(later))
+    """Each job with `is_superseded`, as apps/relay/superseding.py defines it."""
+    is_superseded = RawSQL(superseded_sql("relay_job"), [], output_field=BooleanField())  # noqa: S611  a constant
+    return jobs.annotate(is_superseded=is_superseded)
 
 
 @dataclass(frozen=True)
@@ -203,10 +210,39 @@ def rounds_of_platform(platform: Platform, event: str) -> QuerySet[Dispatch]:
     )
 
 
+def newest_rounds(repositories: Iterable[Repository], count: int) -> dict[int, list[Round]]:
+    """By repository (primary key), its newest rounds. One query for each: only probes, which are few, are asked for."""
+    return {
+        repository.pk: [
+            as_round(dispatch)
+            for dispatch in _rounds(Dispatch.objects.filter(repository=repository).order_by("-created_at", "-pk"))[
+                :count
+            ]
+        ]
+        for repository in repositories
+    }
+
+
+def backlog(*, now: datetime.datetime) -> dict[str, tuple[int, datetime.datetime | None]]:
+    """What the relay has to do and has not done: by name, how much, and since when the oldest of it is due."""
+    queues: dict[str, tuple[QuerySet[Any], str]] = {
+        "Deliveries to fan out": (Delivery.objects.filter(state=DeliveryState.RECEIVED), "received_at"),
+        "Dispatches to send": (
+            Dispatch.objects.filter(state__in=[DispatchState.PENDING, DispatchState.SENDING]),
+            "changed_at",
+        ),
+        "Conclusions to look up at GitHub": (Job.objects.filter(look_up_at__lte=now), "look_up_at"),
+    }
+    return {
+        title: tuple(rows.aggregate(count=Count("pk"), oldest=Min(since)).values())
+        for title, (rows, since) in queues.items()
+    }
+
+
 def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round]]:
     """By delivery (primary key), every public downstream's round, highest level first."""
     dispatches = _rounds(
-        Dispatch.objects.filter(_IS_PUBLIC, delivery__in=list(deliveries)).order_by(
+        Dispatch.objects.filter(_IS_PUBLIC, delivery__in=list(deliveries), repository__is_probe=False).order_by(
             "-repository__level", "repository__full_name"
         )
     )
@@ -238,24 +274,40 @@ def deliveries_of_commit(sha: str) -> QuerySet[Delivery]:
 
 
 def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> QuerySet[Job]:
-    """Nightly and periodic jobs, newest first: of a platform, or about a commit."""
+    """Nightly and periodic jobs, newest first: of a platform, or about a commit unless upstream lacks it."""
     found = with_superseded(jobs()).filter(dispatch=None)
     if platform is not None:
         found = found.filter(repository__platform=platform)
-    return found.filter(head_sha__startswith=sha) if sha else found
+    if sha:
+        found = found.filter(head_sha__startswith=sha).exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
+    return found
+
+
+def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
+    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting."""
+    newest = Callback.objects.filter(repository=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
+    return dict(found.annotate(last_callback_at=Subquery(newest)).values_list("pk", "last_callback_at"))
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:
-    """What a platform's list of jobs stands on: its levels, its newest public callback, its newest dispatches.
+    """What a platform's list of jobs stands on: its levels, its newest public callback, the hub's newest judgement of a
+    job, its newest dispatches.
 
     Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2.
     """
     levels = tuple(Repository.objects.filter(platform=platform).order_by("pk").values_list("pk", "level"))
     public = [pk for pk, level in levels if level >= PUBLIC_FROM]
     callbacks = Callback.objects.filter(repository__in=public, job__isnull=False).order_by("-pk")
+    judged = Job.objects.filter(repository__in=public, judged_at__isnull=False).order_by("-judged_at")
     dispatches = Dispatch.objects.filter(repository__in=public).order_by("-created_at", "-pk")
     newest = tuple(dispatches.values_list("pk", "state")[:_DISPATCHES_LOOKED_AT])
-    return levels, callbacks.values_list("pk", flat=True).first(), newest
+    return (
+        levels,
+        callbacks.values_list("pk", flat=True).first(),
+        judged.values_list("judged_at", "pk").first(),
+        newest,
+    )
 
 
 def latest_delivery_at() -> datetime.datetime | None:

@@ -11,31 +11,47 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError
+
 from apps.core.ids import public_id
 from apps.core.statements import prepared
-from apps.relay.enums import Answer, Bucket, JobStatus
+from apps.relay.enums import Answer, Bucket, Flag, JobStatus
 from apps.relay.fields import Callback
-from apps.relay.policy import Counts, Row, State
+from apps.relay.identity import Identity
+from apps.relay.policy import FIRST_LOOK_UP, Counts, Row, State
 from apps.relay.topics import JOB_CHANGED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
-READ = """
-SELECT d.event, d.head_sha, d.pr_number, x.id,
+# Which job a callback means: its own leg; else the leg that an earlier end of this check run has joined; else, for an
+# end that declares no leg, the only open one of its name.
+READ = f"""
+SELECT d.event, d.head_sha, d.pr_number, x.id, c.body_digest, c.answer,
        j.id, j.public_id, j.revision, j.status, j.conclusion, j.passed, j.failed, j.skipped, j.total,
-       j.reported_started_at, j.start_seen_at IS NOT NULL, j.flags
+       j.reported_started_at, j.start_seen_at IS NOT NULL, j.flags, j.leg, j.provenance
 FROM (VALUES (1)) AS one
 LEFT JOIN relay_delivery d ON d.delivery_id = %(delivery_id)s
 LEFT JOIN relay_dispatch x ON x.delivery_id = d.id AND x.repository_id = %(repository_id)s
-LEFT JOIN relay_job j ON j.repository_id = %(repository_id)s AND md5(j.delivery_id) = md5(%(delivery_id)s)
-    AND j.run_id = %(run_id)s AND j.run_attempt = %(run_attempt)s AND md5(j.workflow) = md5(%(workflow)s)
-    AND md5(j.job_name) = md5(%(job_name)s) AND md5(j.leg) = md5(%(leg)s)
+LEFT JOIN relay_callback c ON c.token_id = %(token_id)s
+LEFT JOIN LATERAL (
+    SELECT * FROM (
+        SELECT l.*, '{Flag.JOINED}' = ANY(l.flags) AND l.joined_leg = %(leg)s AS has_joined,
+            l.status = 'in_progress' AND COUNT(*) FILTER (WHERE l.status = 'in_progress') OVER () = 1 AS is_only_open
+        FROM relay_job l
+        WHERE l.repository_id = %(repository_id)s AND md5(l.delivery_id) = md5(%(delivery_id)s)
+            AND l.run_id = %(run_id)s AND l.run_attempt = %(run_attempt)s AND md5(l.workflow) = md5(%(workflow)s)
+            AND md5(l.job_name) = md5(%(job_name)s)
+    ) AS named
+    WHERE leg = %(leg)s OR NOT %(is_leg_declared)s AND (has_joined OR %(is_end)s AND is_only_open)
+    ORDER BY leg = %(leg)s DESC, has_joined DESC LIMIT 1
+) AS j ON TRUE
 """
 
+# A token that another callback has used meanwhile is no conflict to pass over: it undoes the whole statement.
 _KEEP = """
-INSERT INTO relay_callback (repository_id, job_id, received_at, answer, report, claims, body_digest)
-SELECT %(repository_id)s, {job}, %(now)s, %(answer)s, %(report)s, %(claims)s, %(body_digest)s {source}
-ON CONFLICT DO NOTHING
+INSERT INTO relay_callback (repository_id, job_id, received_at, answer, report, claims, body_digest, token_id)
+SELECT %(repository_id)s, {job}, %(now)s, %(answer)s, %(report)s, %(claims)s, %(body_digest)s, %(token_id)s {source}
+ON CONFLICT (repository_id, answer, body_digest) WHERE answer IN ('ignored', 'conflict') DO NOTHING
 """
 
 # The days whose counts the change touches: the job's own, and those of attempts that this one supersedes.
@@ -56,12 +72,12 @@ WITH job AS (
     INSERT INTO relay_job (public_id, repository_id, dispatch_id, delivery_id, event_type, run_id, run_attempt,
         workflow, job_name, leg, check_run_id, url, artifact_url, head_sha, pr_number, status, conclusion, bucket,
         flags, passed, failed, skipped, total, reported_started_at, reported_completed_at, first_seen_at,
-        start_seen_at, completed_at, revision)
+        start_seen_at, completed_at, provenance, joined_leg, verdict, github_said, look_up_at, lookups, revision)
     VALUES (%(public_id)s, %(repository_id)s, %(dispatch_id)s, %(delivery_id)s, %(event_type)s, %(run_id)s,
         %(run_attempt)s, %(workflow)s, %(job_name)s, %(leg)s, %(check_run_id)s, %(url)s, %(artifact_url)s,
         %(head_sha)s, %(pr_number)s, %(status)s, %(conclusion)s, %(bucket)s, %(flags)s, %(passed)s, %(failed)s,
         %(skipped)s, %(total)s, %(started_at)s, %(reported_completed_at)s, %(now)s, %(start_seen_at)s,
-        %(completed_at)s, 0)
+        %(completed_at)s, %(provenance)s, '', '', '', %(look_up_at)s, 0, 0)
     ON CONFLICT (repository_id, md5(delivery_id), run_id, run_attempt, md5(workflow), md5(job_name), md5(leg))
     DO NOTHING RETURNING id, first_seen_at
 ), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
@@ -76,7 +92,9 @@ WITH job AS (
         reported_completed_at = %(reported_completed_at)s, completed_at = %(completed_at)s,
         url = COALESCE(NULLIF(%(url)s, ''), url),
         artifact_url = COALESCE(NULLIF(%(artifact_url)s, ''), artifact_url), flags = %(flags)s,
-        revision = revision + 1
+        check_run_id = COALESCE(NULLIF(%(check_run_id)s, ''), check_run_id),
+        joined_leg = COALESCE(%(joined_leg)s, joined_leg), provenance = %(provenance)s,
+        github_said = '', look_up_at = %(look_up_at)s, lookups = 0, revision = revision + 1
     WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
 ), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
 SELECT id FROM job
@@ -85,50 +103,79 @@ SELECT id FROM job
 FILL_START = f"""
 WITH job AS (
     UPDATE relay_job SET reported_started_at = COALESCE(reported_started_at, %(started_at)s),
-        start_seen_at = %(now)s, flags = %(flags)s, revision = revision + 1
+        start_seen_at = %(now)s, flags = %(flags)s, provenance = %(provenance)s, revision = revision + 1
     WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
 ), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
 SELECT id FROM job
 """
 
 KEEP = _KEEP.format(job="%(job_id)s", source="")
+_ONE_BODY_A_TOKEN = "relay_callback_token_once"  # noqa: S105  a constraint's name
+
+
+@dataclass(frozen=True)
+class Used:
+    """The callback that a token was used for: its body, and what it was answered."""
+
+    body_digest: str
+    answer: Answer
 
 
 @dataclass(frozen=True)
 class Known:
-    """What PostgreSQL knows about a callback before it is applied. `dispatch_id` None: never sent to the repository."""
+    """What PostgreSQL knows about a callback before it is applied. `dispatch_id` None: never sent to the repository.
+
+    `used` is None for a token that was not used yet. `leg` is that of the job the callback means, which differs from
+    the callback's own where it joins another's.
+    """
 
     event: str | None
     head_sha: str
     pr_number: int | None
     dispatch_id: int | None
+    used: Used | None
     job_id: int | None
     job_public_id: UUID | None
     revision: int
     flags: frozenset[str]
+    leg: str | None
+    provenance: str
     state: State
 
 
-def read(repository_id: int, callback: Callback) -> Known:
-    """One round trip: delivery, dispatch and job of this callback, where they exist."""
+class Raced(Exception):
+    """Another callback was faster: nothing was written, and the caller must read again."""
+
+
+def read(repository_id: int, callback: Callback, identity: Identity) -> Known:
+    """One round trip: delivery, dispatch, token and job of this callback, where they exist."""
+    values = _key(repository_id, callback) | {
+        "token_id": identity.token_id,
+        "is_leg_declared": callback.is_leg_declared,
+        "is_end": callback.report.status is JobStatus.COMPLETED,
+    }
     with prepared() as cursor:
-        cursor.execute(READ, _key(repository_id, callback))
+        cursor.execute(READ, values)
         row = cursor.fetchone()
-    event, head_sha, pr_number, dispatch_id, job_id, job_public_id, revision, status, conclusion, *rest = row
-    passed, failed, skipped, total, started_at, start_seen, flags = rest
+    event, head_sha, pr_number, dispatch_id, used_digest, used_answer, *of_job = row
+    job_id, job_public_id, revision, status, conclusion, *rest = of_job
+    passed, failed, skipped, total, started_at, start_seen, flags, leg, provenance = rest
     state = State()
     if job_id is not None:
         counts = Counts(passed, failed, skipped, total)
-        state = State(JobStatus(status), conclusion, counts, started_at, start_seen)
+        state = State(JobStatus(status), conclusion, counts, started_at, start_seen, Flag.INFERRED in flags)
     return Known(
         event,
         head_sha or "",
         pr_number,
         dispatch_id,
+        Used(used_digest, Answer(used_answer)) if used_digest else None,
         job_id,
         job_public_id,
         revision or 0,
         frozenset(flags or ()),
+        leg,
+        provenance or "",
         state,
     )
 
@@ -140,11 +187,11 @@ def write(
     row: Row,
     *,
     bucket: Bucket,
-    claims: dict[str, str],
+    provenance: str,
+    identity: Identity,
     now: datetime.datetime,
-) -> UUID | None:
-    """Apply one cell of the matrix and keep the callback. Returns the job's public id, or None when another callback
-    was faster and the caller must read again."""
+) -> UUID:
+    """Apply one cell of the matrix and keep the callback. Returns the job's public id. Raises Raced."""
     report, is_new = callback.report, known.job_id is None
     is_end = report.status is JobStatus.COMPLETED
     job_public_id = known.job_public_id or public_id()
@@ -172,25 +219,36 @@ def write(
         "reported_completed_at": report.completed_at,
         "start_seen_at": None if is_end else now,
         "completed_at": now if is_end else None,
+        "provenance": provenance,
+        "joined_leg": callback.leg if Flag.JOINED in row.add else None,
+        "look_up_at": now + FIRST_LOOK_UP if is_end else None,
     }
-    values |= _kept(callback, row.answer, claims, now)
+    values |= _kept(callback, row.answer, identity, now)
     if row.answer is Answer.CONFLICT:
         _execute(KEEP, values)
         return job_public_id
     statement = INSERT if is_new else FILL_START if row.answer is Answer.LATE else COMPLETE
-    return job_public_id if _execute(statement, values) else None
+    if not _execute(statement, values):
+        raise Raced
+    return job_public_id
 
 
-def keep_private(repository_id: int, callback: Callback, *, claims: dict[str, str], now: datetime.datetime) -> None:
-    """Keep a callback of a repository whose results are not public. The same body again changes nothing."""
-    values = {"repository_id": repository_id, "job_id": None} | _kept(callback, Answer.IGNORED, claims, now)
+def keep_private(repository_id: int, callback: Callback, *, identity: Identity, now: datetime.datetime) -> None:
+    """Keep a callback of a repository whose results are not public. The same body again changes nothing. Raises
+    Raced."""
+    values = {"repository_id": repository_id, "job_id": None} | _kept(callback, Answer.IGNORED, identity, now)
     _execute(KEEP, values)
 
 
 def _execute(statement: str, values: dict[str, Any]) -> bool:
-    with prepared() as cursor:
-        cursor.execute(statement, values)
-        return cursor.rowcount == 1
+    try:
+        with prepared() as cursor:
+            cursor.execute(statement, values)
+            return cursor.rowcount == 1
+    except IntegrityError as error:
+        if _ONE_BODY_A_TOKEN in str(error):
+            raise Raced from None
+        raise
 
 
 def _key(repository_id: int, callback: Callback) -> dict[str, Any]:
@@ -205,7 +263,7 @@ def _key(repository_id: int, callback: Callback) -> dict[str, Any]:
     }
 
 
-def _kept(callback: Callback, answer: Answer, claims: dict[str, str], now: datetime.datetime) -> dict[str, Any]:
+def _kept(callback: Callback, answer: Answer, identity: Identity, now: datetime.datetime) -> dict[str, Any]:
     report = callback.report
     said = {
         "event_type": callback.event_type,
@@ -229,6 +287,7 @@ def _kept(callback: Callback, answer: Answer, claims: dict[str, str], now: datet
         "now": now,
         "answer": answer.value,
         "report": json.dumps(said),
-        "claims": json.dumps(claims),
+        "claims": json.dumps(identity.claims),
+        "token_id": identity.token_id,
         "body_digest": callback.body_digest,
     }

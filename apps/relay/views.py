@@ -86,7 +86,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     `Authorization: Bearer <OIDC token>`, body as docs/protocol.md, "Callback" (the official reporter's). Answers 200
     `{"ok", "status": "applied"|"duplicate"|"late"|"ignored", "job"?: <url>}`. Every refusal of status 401, 403, 409
     and 429 is counted. Raises Problem: `too_large`, `malformed`, `token_*`, `identity_*`, `claims_contradict`,
-    `never_dispatched`, `completion_conflict`, `rate_limited`, `unavailable`.
+    `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict`, `rate_limited`, `unavailable`.
     """
     if refused := _only_post(request):
         return refused

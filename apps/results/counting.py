@@ -1,9 +1,10 @@
 """The SQL behind metrics.Counted: days of repositories, counted from their jobs and written in one statement.
 
-A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. A job is superseded when
-the same run has a later attempt of the same workflow and job name: attempts supersede per job, never per run.
+A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. Which jobs are superseded
+is defined in apps/relay/superseding.py. A run with an end that the hub inferred has no known end.
 """
 
+from apps.relay.superseding import superseded_sql
 from apps.results.metrics import BUCKETS, COUNTS, ENDED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
@@ -38,9 +39,9 @@ SELECT pg_advisory_xact_lock((repository_id %% 2147483648)::int, day - date '200
 FROM (SELECT * FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day) ORDER BY 1, 2) AS day
 """
 
-# A run of a day brings its other jobs with it, whenever they were seen: they say what is superseded, and to which day
-# the run belongs. OFFSET 0 keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has,
-# and would read the whole table.
+# A run of a day brings its other jobs with it, whenever they were seen: they say to which day the run belongs. OFFSET 0
+# keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has, and would read the whole
+# table.
 COUNT = f"""
 WITH day AS (
     SELECT repository_id, day, day::timestamp AT TIME ZONE 'UTC' AS began,
@@ -55,11 +56,10 @@ WITH day AS (
 ), job AS MATERIALIZED (
     SELECT j.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date AS day,
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
-        j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at, j.completed_at, j.first_seen_at,
+        j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at, j.first_seen_at,
+        CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
         {_QUEUE} AS queue,
-        MAX(j.run_attempt) OVER (
-            PARTITION BY j.repository_id, j.delivery_id, j.run_id, j.workflow, j.job_name
-        ) > j.run_attempt AS superseded
+        {superseded_sql("j")} AS superseded
     FROM seen, LATERAL (
         SELECT * FROM relay_job WHERE repository_id = seen.repository_id
             AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
@@ -70,7 +70,7 @@ WITH day AS (
     )::int AS seconds
     FROM job WHERE run_attempt = 1
     GROUP BY repository_id, delivery_id, run_id, scope
-    HAVING BOOL_AND(status = 'completed') AND BOOL_OR(start_seen_at IS NOT NULL)
+    HAVING BOOL_AND(completed_at IS NOT NULL) AND BOOL_OR(start_seen_at IS NOT NULL)
 ), runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY 1, 2, 3
 ), counted AS MATERIALIZED (

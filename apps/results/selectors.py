@@ -54,8 +54,11 @@ def platform_windows(
     *, scope: str, today: datetime.date, days: int, strip_days: int, platform: Platform | None = None
 ) -> dict[int, Window]:
     """By platform (primary key), the window that ends today; of one platform where it is given. A platform without
-    jobs in the strip is left out. Two queries: PostgreSQL adds up, because an overview stands on thousands of rows."""
-    rows = DayFigures.objects.filter(scope=scope, day__gt=today - datetime.timedelta(days=strip_days), day__lte=today)
+    jobs in the strip is left out, and so are probes. Two queries: PostgreSQL adds up, because an overview stands on
+    thousands of rows."""
+    rows = DayFigures.objects.filter(
+        repository__is_probe=False, scope=scope, day__gt=today - datetime.timedelta(days=strip_days), day__lte=today
+    )
     if platform is not None:
         rows = rows.filter(repository__platform=platform)
     strips: dict[int, dict[datetime.date, Counted]] = defaultdict(dict)

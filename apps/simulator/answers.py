@@ -13,6 +13,7 @@ from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import CLAIMS, SigningKeys
+from apps.simulator.runs import RunJob, Runs
 from apps.simulator.wire import Answer, Refusal, Request
 
 MOST_CLIENT_PAYLOAD_KEYS = 10
@@ -34,6 +35,7 @@ class Answers:
         keys: SigningKeys,
         dispatches: Dispatches,
         oauth: OAuth,
+        runs: Runs,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -42,6 +44,7 @@ class Answers:
         self._keys = keys
         self._dispatches = dispatches
         self._oauth = oauth
+        self._runs = runs
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -99,6 +102,33 @@ class Answers:
             raise Refusal(404, "Not Found")
         body = shapes.repository_json(repository, self._url())
         return Answer(200, body | ({"permissions": shapes.permissions(may_push)} if user else {}))
+
+    def _list_run_jobs(
+        self, request: Request, full_name: str | None, number: str | None, run_id: str, attempt: str
+    ) -> Answer:
+        token = self._access.installation_token(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if token is None or not token.reaches(repository) or "actions" not in token.permissions:
+            raise Refusal(403, "Resource not accessible by integration")
+        jobs = self._runs.jobs(repository.id, run_id, int(attempt))
+        if jobs is None:
+            raise Refusal(404, "Not Found")
+        size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        rows = [
+            shapes.run_job(job, repository, run_id, int(attempt), self._url())
+            for job in jobs[(page - 1) * size : page * size]
+        ]
+        return Answer(200, {"total_count": len(jobs), "jobs": rows})
+
+    def _get_commit(self, request: Request, full_name: str | None, number: str | None, sha: str) -> Answer:
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if not self._runs.has_commit(repository.id, sha):
+            raise Refusal(404, "Not Found")
+        return Answer(200, {"sha": sha, "url": f"{self._url()}/repos/{repository.full_name}/git/commits/{sha}"})
 
     def _create_dispatch(self, request: Request, full_name: str | None, number: str | None) -> Answer:
         token = self._access.installation_token(request.bearer())
@@ -215,6 +245,8 @@ class Answers:
         if not re.fullmatch(r"[1-9][0-9]{0,17}", run_id) or not re.fullmatch(r"[1-9][0-9]{0,5}", attempt):
             raise Refusal(422, "run_id and run_attempt must be positive numbers")
         run = Run(repository.id, run_id, int(attempt), str(wish.get("workflow", "CI")))
+        if wish.get("job") is not None:
+            self._runs.record(repository.id, run_id, int(attempt), RunJob(**_object(wish["job"])))
         return Answer(
             201,
             {
@@ -265,6 +297,12 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
         ("GET", _REPOSITORY, Answers._get_repository),
         ("POST", _REPOSITORY + r"/dispatches", Answers._create_dispatch),
+        (
+            "GET",
+            _REPOSITORY + r"/actions/runs/(?P<run_id>\d{1,20})/attempts/(?P<attempt>\d{1,7})/jobs",
+            Answers._list_run_jobs,
+        ),
+        ("GET", _REPOSITORY + r"/git/commits/(?P<sha>[0-9a-f]{40})", Answers._get_commit),
         ("GET", r"/login/oauth/authorize", Answers._authorize),
         ("POST", r"/login/oauth/access_token", Answers._create_user_token),
         ("GET", r"/user", Answers._get_user),

@@ -27,8 +27,9 @@ class Character:
     Rates are shares of one. `pass_rate` of first attempts that succeed; `rerun_rate` of attempts that did not, and
     `green_rerun_rate` of those that did, that are run again, up to `most_attempts`; a re-run passes with
     `rerun_pass_rate`. `skip_share` of tests are skipped. `death_rate` of jobs report their start and never their end.
-    `lie_rate` of successes count failed tests. `silent_days`: since then it answers nothing. `bad_days`: from and to
-    how many days ago `bad_pass_rate` held. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
+    `lie_rate` of successes count failed tests, `forge_rate` of them failed by GitHub's record. `silent_days`: since
+    then it answers nothing. `bad_days`: from and to how many days ago `bad_pass_rate` held. `sweep`: jobs that a push
+    to main starts besides, `sweep_rate` of the time.
     """
 
     full_name: str
@@ -50,6 +51,7 @@ class Character:
     skip_share: float = 0.04
     death_rate: float = 0.0
     lie_rate: float = 0.0
+    forge_rate: float = 0.0
     silent_days: int | None = None
     bad_days: tuple[int, int] | None = None
     bad_pass_rate: float = 0.0
@@ -180,7 +182,7 @@ CHARACTERS: tuple[Character, ...] = (
         name="Lumen Photonic Card",
         kind="photonic accelerator",
         device="lumen",
-        about="Fictional. Lies now and then: it reports success, and its own counts say that tests failed.",
+        about="Fictional. Lies now and then: it reports success, and its own counts, or GitHub, say otherwise.",
         level="L2",
         oncalls=("demo-lumen-oncall",),
         repository_id=9_810_000_007,
@@ -192,6 +194,7 @@ CHARACTERS: tuple[Character, ...] = (
         pass_rate=0.97,
         queue_seconds=(1, 4),
         lie_rate=0.14,
+        forge_rate=0.05,
     ),
     Character(
         full_name="tarn-demo/torch-tarn",

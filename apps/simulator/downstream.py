@@ -140,7 +140,7 @@ class Downstreams:
 
     def _post(self, job: Job, status: str) -> float | None:
         """Send one callback. Returns how long (seconds) to wait before it is sent again; None: not again."""
-        token = self._token(job)
+        token = self._token(job, status)
         if token is None:
             return None
         body = json.dumps(job.body(status, datetime.datetime.now(datetime.UTC)))
@@ -158,7 +158,7 @@ class Downstreams:
             log.warning("%s: the hub refused %s: %s", job, status, one_line(response))
         return None
 
-    def _token(self, job: Job) -> str | None:
+    def _token(self, job: Job, status: str) -> str | None:
         """An OIDC token, fetched as a job on GitHub fetches it; None (and a line in the log) where there is none."""
         run = self._send(
             "POST",
@@ -168,6 +168,7 @@ class Downstreams:
                 "run_id": job.run_id,
                 "run_attempt": job.run_attempt,
                 "workflow": job.workflow,
+                "job": job.record(status),
             },
         )
         if run.status_code == 201:

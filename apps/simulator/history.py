@@ -272,6 +272,9 @@ class History:
 
     def _post(self, callback: Callback, over: requests.Session) -> None:
         job, at = callback.job, datetime.datetime.fromtimestamp(callback.due, datetime.UTC)
+        self._github.record_job(
+            job.repository, run_id=job.run_id, run_attempt=job.run_attempt, **job.record(callback.status)
+        )
         token = self._github.mint_token(
             job.repository,
             audience=self._audience,

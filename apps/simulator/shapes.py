@@ -9,6 +9,7 @@ from typing import Any
 from apps.simulator.access import GRANTED
 from apps.simulator.directory import Repository
 from apps.simulator.people import Person
+from apps.simulator.runs import RunJob
 
 APP_SLUG = "accelhub-demo"
 APP_OWNER_ID = 9_600_000_001
@@ -111,6 +112,22 @@ def repository_json(repository: Repository, url: str) -> dict[str, Any]:
         "created_at": FOUNDED,
         "updated_at": FOUNDED,
         "pushed_at": FOUNDED,
+    }
+
+
+def run_job(job: RunJob, repository: Repository, run_id: str, attempt: int, url: str) -> dict[str, Any]:
+    """A job in `GET /repos/{owner}/{repo}/actions/runs/{id}/attempts/{n}/jobs`."""
+    api = f"{url}/repos/{repository.full_name}"
+    return {
+        "id": int(job.check_run_id) if job.check_run_id.isdigit() else job.check_run_id,
+        "run_id": int(run_id),
+        "run_attempt": attempt,
+        "run_url": f"{api}/actions/runs/{run_id}",
+        "check_run_url": f"{api}/check-runs/{job.check_run_id}",
+        "html_url": f"https://github.com/{repository.full_name}/actions/runs/{run_id}/job/{job.check_run_id}",
+        "name": job.name,
+        "status": job.status,
+        "conclusion": job.conclusion or None,
     }
 
 

@@ -22,9 +22,13 @@ from apps.simulator.faults import Fault, Faults, Kind
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
+from apps.simulator.runs import RunJob, Runs
 from apps.simulator.wire import HOST, NO_ANSWER, Answer, Refusal, Request, Server
 
 __all__ = ["Dispatch", "GitHubStandIn", "Kind", "LoggedRequest"]
+
+# Run attempts whose jobs are remembered: weeks of a demo.
+KEPT_RUNS = 20_000
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,14 @@ class GitHubStandIn:
         self._dispatches = Dispatches(keep, on_dispatch)
         self.people = People()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
+        self._runs = Runs(KEPT_RUNS)
         self._answers = Answers(
             access=Access(app_id, app_private_key),
             directory=self._directory,
             keys=self._keys,
             dispatches=self._dispatches,
             oauth=self.oauth,
+            runs=self._runs,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
@@ -145,6 +151,35 @@ class GitHubStandIn:
     def replace_repository(self, full_name: str, *, installed: bool = True) -> RepositoryIds:
         """Same name, another owner and repository behind it: new ids. Raises KeyError where it is unknown."""
         return self._directory.replace(full_name, installed=installed).ids
+
+    def record_job(
+        self,
+        repository: str,
+        *,
+        run_id: int | str,
+        name: str,
+        check_run_id: int | str,
+        conclusion: str = "",
+        status: str = "",
+        run_attempt: int | str = 1,
+    ) -> None:
+        """Let a workflow run have this job: ended with `conclusion`, else in the given `status`, else in progress.
+
+        Raises KeyError for an unknown repository.
+        """
+        status = status or ("completed" if conclusion else "in_progress")
+        job = RunJob(name, str(check_run_id), status, conclusion)
+        self._runs.record(self._id_of(repository), str(run_id), int(run_attempt), job)
+
+    def add_commit(self, repository: str, sha: str) -> None:
+        """Let a repository have this commit. Raises KeyError for an unknown repository."""
+        self._runs.add_commit(self._id_of(repository), sha)
+
+    def _id_of(self, repository: str) -> int:
+        found = self._directory.find(repository)
+        if found is None:
+            raise KeyError(repository)
+        return found.id
 
     def mint_token(
         self,

@@ -15,17 +15,19 @@ LEVEL, RENAME = Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME
 PRIVATE, REJECTION = Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW
 COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
+LIMIT, HEALTH = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION}),
-        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, *OUTBOX}, set()),
+        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}),
+        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, PROPOSAL, COMPONENT}, set()),
+        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH, *OUTBOX}, set()),
         Role.ADMIN: (
-            {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, PROPOSAL, REJECTION, COMPONENT, TABLES, USER, *OUTBOX},
+            {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
+            | OUTBOX,
             set(),
         ),
     }
@@ -42,7 +44,8 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    assert allows_on_own_platform(permission) is (permission in {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION})
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}
+    assert allows_on_own_platform(permission) is (permission in own)
 
 
 @pytest.mark.django_db

@@ -25,10 +25,12 @@ ROUTES: dict[str, Access] = {
     "commit/<str:sha>/": Open.PUBLIC,
     "rejections/": Open.SIGNED_IN,
     "staff/components/": Permission.COMPONENT_VIEW,
+    "staff/health/": Permission.HEALTH_VIEW,
     "policy/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "repositories/<str:owner>/<str:name>/participation/": Open.SIGNED_IN,
     "dispatches/": Permission.DISPATCH_VIEW,
+    "repositories/<str:owner>/<str:name>/limits/": Open.SIGNED_IN,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
     "register/": Open.SIGNED_IN,
     # For those who may not see it, visitors among them, a proposal does not exist.
@@ -72,7 +74,7 @@ TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
-    *("relay/job", "relay/rejection"),
+    *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
 )
 ROUTES |= {
     f"admin/{table}/{rest}": Permission.ADMIN_VIEW for table in TABLES for rest in ("", "<path:object_id>/change/")

@@ -13,6 +13,7 @@ from apps.core.admin import site
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.members import create_invitation
+from apps.relay.models import CommitLookup, TimeLimit
 from tests.architecture.test_routes import TABLES
 from tests.factories.jobs import callback, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, member_of, user
@@ -36,6 +37,8 @@ def rows(db: None) -> Any:
     create_invitation(platform=repository.platform, note="Bo", inviter=member, actor=TESTS, now=now())
     callback(job(repository, "success", dispatch=dispatch(repository)))
     rejection(repository)
+    TimeLimit.objects.create(repository=repository, job_name="build", seconds=3_600, declared_at=now())
+    CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=now())
     Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})
     return repository
 

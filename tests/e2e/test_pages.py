@@ -43,6 +43,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
+    "staff/health/": (Look("/staff/health/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/level/": (
         Look("/repositories/{repository}/level/", (MAINTAINER,)),
@@ -57,6 +58,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/dispatches/?delivery={delivery}", (OPERATOR,)),
         Look("/dispatches/?state=nonsense&repository=nobody", (OPERATOR,)),
     ),
+    "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
     "platforms/<slug:slug>/members/": (
         Look("/platforms/{private_platform}/members/", (VENDOR,)),

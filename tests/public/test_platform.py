@@ -49,6 +49,7 @@ def test_the_standing_says_level_and_since_when(client: Client) -> None:
     assert page.facts["contacts-1"] == {
         "Device": "npu label ciflow/crcr/npu",
         "Oncalls": "alice, bob",
+        "Last callback": "never",
         "Takes part in": "nightly",
         "Identity": "not pinned yet: GitHub is asked in the background",
     }
@@ -124,7 +125,7 @@ def test_commits_and_nightlies_have_lists_of_their_own(client: Client) -> None:
         ("refs/heads/main efefefe", "■ failure", "■ build", "5 d ago")
     ]
     assert platform(client, view="nightly").tables["jobs-head"] == [
-        ("● success ○ self-reported", "CI / test-ops run 9", "nightly efefefe", "not reported", "2 d ago")
+        ("efefefe nightly", "● success", "● test-ops", "2 d ago")
     ]
 
 
@@ -217,7 +218,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         job(repository, "success", dispatch=dispatch(repository))
     first = made["acme/torch-0"].platform
     Repository.objects.update(platform=first)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(16):
         page = Page(client.get(f"/platforms/{first.slug}/"))
     assert (len(page.tables["jobs-head"]), len(page.tables["history"])) == (rows, 2 * rows)
 

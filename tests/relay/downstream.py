@@ -1,6 +1,7 @@
 """A downstream repository as the hub meets it: a dispatch comes in, callbacks with real tokens go out."""
 
 import copy
+import datetime
 import hashlib
 import hmac
 import json
@@ -12,6 +13,9 @@ from django.test import Client
 
 from apps.simulator.standin import GitHubStandIn
 
+# A run of 715 seconds that has just ended, by a clock that is right.
+ENDED_AT = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+STARTED_AT = ENDED_AT - datetime.timedelta(seconds=715)
 HEAD_SHA = "c41d2e0f9a8b7c6d5e4f30211203f4e5d6c7b8a9"
 PAYLOAD: dict[str, Any] = {
     "action": "opened",
@@ -26,6 +30,10 @@ PAYLOAD: dict[str, Any] = {
         "user": {"login": "demo-contributor-3"},
     },
 }
+
+
+def _iso(moment: datetime.datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def sign(raw: bytes, secret: str | None = None) -> str:
@@ -61,8 +69,8 @@ class Downstream:
 
     def body(self, delivery_id: str = "d-1", **workflow: Any) -> dict[str, Any]:
         """A callback's body, field for field the official reporter's; keywords change `workflow`, None removes."""
-        started = {"status": "in_progress", "conclusion": None, "started_at": "2026-11-30T14:51:05Z"}
-        ended = {"status": "completed", "completed_at": "2026-11-30T15:03:00Z"}
+        started = {"status": "in_progress", "conclusion": None, "started_at": _iso(STARTED_AT)}
+        ended = {"status": "completed", "completed_at": _iso(ENDED_AT)}
         fields = {
             "schema_version": "1",
             "name": "CI",

@@ -16,6 +16,8 @@ from apps.platforms.models import Repository
 from apps.relay import fields, limits
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.services import fan_out
+from apps.results.models import DayFigures
+from apps.results.services import count_days
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import listed
 from tests.relay.downstream import HEAD_SHA, PAYLOAD, Downstream, answer, refusal, send_webhook
@@ -484,13 +486,19 @@ def test_a_hostile_field_is_a_400_that_names_it(kestrel: Downstream, change: dic
     assert (jobs(), Rejection.objects.count()) == ([], 0)
 
 
-def test_extreme_times_are_kept_as_said(kestrel: Downstream) -> None:
+def test_extreme_times_are_kept_as_said_and_flagged_and_no_window_reads_them(kestrel: Downstream) -> None:
     kestrel.start(started_at="9999-12-31T23:59:59Z")
     assert answer(kestrel.end(completed_at="0001-01-01T00:00:00Z")) == APPLIED
     job = Job.objects.get()
     assert job.reported_started_at == datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
     assert job.reported_completed_at == datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
-    assert job.reported_seconds is None
+    assert (job.reported_seconds, job.flags, job.trust["timing"]) == (None, ["absurd_times"], "contradicted")
+    day = job.first_seen_at.date()
+    assert abs(datetime.datetime.now(datetime.UTC).date() - day) <= datetime.timedelta(days=1)
+    count_days([(job.repository_id, day)], now=job.first_seen_at)
+    figures = DayFigures.objects.get()
+    assert (figures.day, figures.success, figures.overrun) == (day, 1, 0)
+    assert [seconds < 600 for seconds in figures.runs] == [True]
     assert kestrel.client.get(f"/jobs/{job.public_id}/").status_code == 200
 
 

@@ -10,8 +10,8 @@ from django.test import Client, override_settings
 from apps.core import github as core_github
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.relay import outbox, policy, services
-from apps.relay.enums import DispatchState
+from apps.relay import outbox, policy, provenance, services
+from apps.relay.enums import DispatchState, Provenance
 from apps.relay.models import Delivery, Dispatch
 from apps.simulator.standin import GitHubStandIn, Kind
 from tests.factories.listing import listed
@@ -53,6 +53,9 @@ def test_github_gets_event_delivery_and_the_webhooks_body(dispatch: Dispatch, gi
     assert send(dispatch) is DispatchState.SENT
     assert row(dispatch) == ("sent", 1, "", True)
     posted = [r for r in github.requests if r.path.endswith("/dispatches")]
+    token = posted[0].body["client_payload"].pop("dispatch_token")
+    read = provenance.read(token, delivery_id="d-1", repository_id=dispatch.repository_id, now=now())
+    assert read is Provenance.CONFIRMED
     assert [(r.method, r.path, r.status, r.body) for r in posted] == [
         (
             "POST",

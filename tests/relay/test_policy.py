@@ -1,6 +1,8 @@
 """The protocol's tables, pure."""
 
+import datetime
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ def test_the_matrix_has_a_cell_for_every_state_and_report_that_can_meet() -> Non
         policy.STARTED: State(JobStatus.IN_PROGRESS, start_seen=True),
         policy.ENDED: State(JobStatus.COMPLETED, "success", GREEN.counts, start_seen=True),
         policy.ENDED_UNSEEN_START: State(JobStatus.COMPLETED, "success", GREEN.counts),
+        policy.INFERRED: State(JobStatus.COMPLETED, "timed_out", start_seen=True, is_inferred=True),
     }
     met = {
         (policy.state_name(state), policy.incoming_name(state, report))
@@ -51,6 +54,15 @@ def test_the_matrix_has_a_cell_for_every_state_and_report_that_can_meet() -> Non
         (State(JobStatus.COMPLETED, "success", GREEN.counts), GREEN, None, Answer.DUPLICATE, (), ()),
         (State(JobStatus.COMPLETED, "success", GREEN.counts, None, True), RED, None, Answer.CONFLICT, (), ()),
         (State(JobStatus.COMPLETED, "success", GREEN.counts), GREEN_OTHER_COUNTS, None, Answer.CONFLICT, (), ()),
+        (State(JobStatus.COMPLETED, "timed_out", Counts(), None, True, True), START, None, Answer.DUPLICATE, (), ()),
+        (
+            State(JobStatus.COMPLETED, "timed_out", Counts(), None, True, True),
+            GREEN,
+            JobStatus.COMPLETED,
+            Answer.APPLIED,
+            (),
+            (Flag.INFERRED,),
+        ),
     ],
 )
 def test_each_cell(
@@ -130,6 +142,56 @@ def test_trust_is_per_figure() -> None:
         "conclusion": "contradicted",
         "counts": "contradicted",
     }
+
+
+@pytest.mark.parametrize(
+    ("facts", "labels"),
+    [
+        ({"bucket": "success", "verdict": "verified"}, ("self-reported", "verified", "self-reported")),
+        ({"bucket": "success", "verdict": "unverifiable"}, ("self-reported", "self-reported", "self-reported")),
+        ({"bucket": "contradicted", "verdict": "contradicted"}, ("self-reported", "contradicted", "self-reported")),
+        (
+            {"bucket": "contradicted", "verdict": "contradicted", "failed": 3},
+            ("self-reported", "contradicted", "contradicted"),
+        ),
+        (
+            {"bucket": "contradicted", "verdict": "verified", "failed": 3},
+            ("self-reported", "contradicted", "contradicted"),
+        ),
+        ({"bucket": "timed_out", "flags": ["inferred"]}, ("self-reported", "measured", "self-reported")),
+        ({"bucket": "success", "flags": ["absurd_times"]}, ("contradicted", "self-reported", "self-reported")),
+    ],
+)
+def test_trust_of_timing_conclusion_and_counts(facts: dict[str, Any], labels: tuple[str, str, str]) -> None:
+    trust = policy.trust_of(**facts)
+    assert (trust["timing"], trust["conclusion"], trust["counts"]) == labels
+    assert trust["identity"] == "verified"
+
+
+@pytest.mark.parametrize(
+    ("started", "completed", "is_absurd"),
+    [
+        (None, None, False),
+        (-60, 0, False),
+        (-60, 599, False),
+        (-60, 601, True),
+        (601, None, True),
+        (-3 * 86_400 + 1, 0, False),
+        (-3 * 86_400 - 1, 0, True),
+        (0, -1, True),
+        (None, -3 * 86_400 - 1, True),
+    ],
+)
+def test_absurd_times(started: int | None, completed: int | None, is_absurd: bool) -> None:
+    now = datetime.datetime(2026, 1, 31, tzinfo=datetime.UTC)
+    start, end = (None if s is None else now + datetime.timedelta(seconds=s) for s in (started, completed))
+    assert policy.flags_of_times(start, end, now) == ((Flag.ABSURD_TIMES,) if is_absurd else ())
+
+
+def test_a_provenance_once_confirmed_stays_so() -> None:
+    order = ["", "not_echoed", "expired", "confirmed"]
+    for known, shown in itertools.product(order, order):
+        assert policy.stronger_provenance(known, shown) == order[max(order.index(known), order.index(shown))]
 
 
 @pytest.mark.parametrize(

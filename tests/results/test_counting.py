@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import itertools
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,12 @@ from django.test import Client
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.relay.models import Delivery, Dispatch, Job
+from apps.relay.selectors import with_superseded
 from apps.results import services, tasks
-from apps.results.metrics import BUCKETS, COUNTS, Counted, add, pass_rate
+from apps.results.metrics import BUCKETS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
+from tests.factories.figures import counted
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db
@@ -96,14 +99,6 @@ def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Count
     return {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
 
 
-def counted(row: DayFigures) -> Counted:
-    return Counted(
-        buckets={bucket: getattr(row, bucket) for bucket in BUCKETS},
-        **{name: getattr(row, name) for name in COUNTS},
-        runs=tuple(row.runs),
-    )
-
-
 def buckets(**counts: int) -> dict[str, int]:
     return dict.fromkeys(BUCKETS, 0) | counts
 
@@ -156,6 +151,47 @@ def test_legs_of_one_attempt_all_count(kestrel: Repository) -> None:
     run.job("test", 1, 6, leg="a")
     run.job("test", 1, 7, "failure", leg="b")
     assert count(kestrel)["pull_request"].buckets == buckets(success=1, failure=1)
+
+
+def current_by_hand(legs: list[tuple[int, int, bool]]) -> set[int]:
+    """The definition a second time: attempt by attempt, n legs take n standing ones away. Legs are (id, attempt,
+    whether it succeeded)."""
+    standing: list[tuple[int, int, bool]] = []
+    for _, group in itertools.groupby(sorted(legs, key=lambda leg: (leg[1], leg[0])), key=lambda leg: leg[1]):
+        arriving = list(group)
+        by_turn = sorted(standing, key=lambda leg: (leg[2], leg[1], leg[0]))
+        standing = [leg for leg in standing if leg not in by_turn[: len(arriving)]] + arriving
+    return {leg[0] for leg in standing}
+
+
+def test_n_legs_of_an_attempt_supersede_n_earlier_ones_those_without_success_first(kestrel: Repository) -> None:
+    """Every history of up to four attempts of up to three legs each, drawn at random."""
+    draw = random.Random(7)
+    expected, days = set(), 0
+    for _ in range(120):
+        run, legs = Run(kestrel), []
+        for attempt in sorted(draw.sample(range(1, 6), draw.randint(1, 4))):
+            for leg in range(draw.randint(1, 3)):
+                bucket = draw.choice(["success", "success", "failure", "cancelled", "timed_out"])
+                job = run.job("test", 1, 5, bucket, attempt=attempt, leg=f"{attempt}-{leg}")
+                legs.append((job.pk, attempt, bucket == "success"))
+        expected |= current_by_hand(legs)
+        days += len(legs)
+    shown = with_superseded(Job.objects.all())
+    assert {job.pk for job in shown if not job.is_superseded} == expected  # type: ignore[attr-defined]
+    sums = count(kestrel)["pull_request"].buckets
+    assert (sums["superseded"], sum(sums.values())) == (days - len(expected), days)
+
+
+def test_an_end_that_the_hub_inferred_has_no_run_time(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 11)
+    job = run.job("hung", 1, 361, "timed_out")
+    Job.objects.filter(pk=job.pk).update(flags=["inferred"])
+    sums = count(kestrel)["pull_request"]
+    assert (sums.buckets, sums.timed, sums.runs) == (buckets(success=1, timed_out=1), 1, ())
+    job.refresh_from_db()
+    assert job.execution_seconds is None
 
 
 def test_an_answer_from_inside_the_dispatch_queued_for_no_time(kestrel: Repository) -> None:

@@ -10,11 +10,11 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import Platform, Repository
-from apps.platforms.services import add_member, attach_repository, create_platform, pin_identity
+from apps.platforms.services import add_member, attach_repository, create_platform, mark_probe, pin_identity
 
 
 class Command(BaseCommand):
-    help = "Make a platform, let a user speak for one, put a repository under one, or pin a repository anew."
+    help = "Make a platform, let a user speak for one, put a repository under one, pin it anew, or mark it as a probe."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
@@ -28,6 +28,9 @@ class Command(BaseCommand):
         attach = verbs.add_parser("attach", help="put a repository under a platform; an emptied platform goes")
         attach.add_argument("slug")
         attach.add_argument("repository", help="owner/name")
+        probe = verbs.add_parser("probe", help="say that a repository tests the hub itself: it leaves public numbers")
+        probe.add_argument("repository", help="owner/name")
+        probe.add_argument("--off", action="store_true", help="it no longer does")
         repin = verbs.add_parser("repin", help="replace a repository's numeric ids by what GitHub says now")
         repin.add_argument("repository", help="owner/name")
 
@@ -36,6 +39,7 @@ class Command(BaseCommand):
             "create": self._create,
             "add-member": self._add_member,
             "attach": self._attach,
+            "probe": self._probe,
             "repin": self._repin,
         }
         try:
@@ -68,6 +72,12 @@ class Command(BaseCommand):
         actor = command_actor("platform attach")
         is_new = attach_repository(repository=repository, platform=platform, actor=actor, now=now())
         return f"{repository} {'now stands' if is_new else 'already stood'} under {platform}"
+
+    def _probe(self, options: dict[str, str]) -> str:
+        repository = Repository.objects.get(full_name__iexact=options["repository"])
+        is_probe = not options["off"]
+        is_new = mark_probe(repository=repository, is_probe=is_probe, actor=command_actor("platform probe"), now=now())
+        return f"{repository} {'is now' if is_new else 'was already'} {'a probe' if is_probe else 'no probe'}"
 
     def _repin(self, options: dict[str, str]) -> str:
         repository = Repository.objects.get(full_name__iexact=options["repository"])

@@ -1,0 +1,53 @@
+"""Whether upstream knows the commits that nightly and periodic runs name: asked once each, in the background."""
+
+import datetime
+import logging
+
+from django.conf import settings
+from django.db import connection
+
+from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.relay.enums import Flag
+from apps.relay.models import CommitLookup, Delivery, Job
+
+log = logging.getLogger(__name__)
+
+COMMITS_AT_ONCE = 50
+
+# Jobs whose commit turned out to be unknown, those that came after the answer among them.
+_FLAG = f"""
+UPDATE relay_job j SET flags = array_append(j.flags, '{Flag.UNKNOWN_COMMIT}'), judged_at = %(now)s,
+    revision = j.revision + 1
+FROM relay_commitlookup c
+WHERE c.sha = j.head_sha AND NOT c.is_known AND j.dispatch_id IS NULL AND NOT '{Flag.UNKNOWN_COMMIT}' = ANY(j.flags)
+"""  # noqa: S608  a constant
+
+
+def look_up_commits(*, now: datetime.datetime) -> int:
+    """Ask GitHub about commits of undispatched jobs that nobody has asked about yet, and flag the jobs of those that
+    upstream does not know. Returns how many commits were answered for.
+
+    A commit of a delivery is known without asking. When GitHub fails, what is left waits for the next time.
+    """
+    answered = 0
+    for sha in _unknown_shas():
+        try:
+            is_known = Delivery.objects.filter(head_sha=sha).exists() or client().knows_commit(
+                settings.UPSTREAM_REPO, sha
+            )
+        except (GitHubUnavailable, GitHubRefused) as error:
+            log.warning("upstream's commits cannot be looked up: %s", error)
+            break
+        CommitLookup.objects.bulk_create(
+            [CommitLookup(sha=sha, is_known=is_known, looked_up_at=now)], ignore_conflicts=True
+        )
+        answered += 1
+    with connection.cursor() as cursor:
+        cursor.execute(_FLAG, {"now": now})
+    return answered
+
+
+def _unknown_shas() -> list[str]:
+    looked_up = CommitLookup.objects.values("sha")
+    named = Job.objects.filter(dispatch=None).exclude(head_sha="").exclude(head_sha__in=looked_up)
+    return list(named.order_by("head_sha").values_list("head_sha", flat=True).distinct()[:COMMITS_AT_ONCE])
