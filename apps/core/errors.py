@@ -60,6 +60,9 @@ CODES: dict[str, Code] = {
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),
+    "allowlist_elsewhere": Code(
+        409, "The allowlist is kept upstream", "Change the file in the upstream repository: the hub follows it."
+    ),
     "already_listed": Code(409, "The repository is listed already", "See its platform's page."),
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."

@@ -14,8 +14,9 @@ from django.http import Http404
 from apps.accounts.policy import allows_on_own_platform
 from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
-from apps.platforms.allowlist import FULL_NAME
+from apps.platforms.allowlist import FULL_NAME, Entry
 from apps.platforms.models import Invitation, Membership, Platform, Repository
+from apps.platforms.policy import STABLE, UNLISTED
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -136,6 +137,24 @@ def own_invitation_or_404(platform: Platform, public_id: str) -> Invitation:
         return Invitation.objects.select_related("platform").get(platform=platform, public_id=uuid.UUID(public_id))
     except (Invitation.DoesNotExist, ValueError):
         raise Http404 from None
+
+
+def entry_of(repository: Repository) -> Entry:
+    """A repository as the allowlist file says it; at level 0 what the hub knows of one that is not listed."""
+    device = repository.device if repository.level == STABLE else ""
+    oncalls, events = tuple(repository.oncalls), frozenset(repository.events)
+    return Entry(repository.level, repository.full_name, device, oncalls, events)
+
+
+def listing() -> list[Entry]:
+    """The allowlist as it is in force: by level, at L3 by device, then by name, so that equal lists are equal files."""
+    listed = Repository.objects.filter(level__gt=UNLISTED)
+    return sorted(map(entry_of, listed), key=lambda entry: (entry.level, entry.device, entry.key))
+
+
+def known_entries() -> list[Entry]:
+    """Every repository the hub knows as an entry, those that are not listed at level 0; the longest known first."""
+    return [entry_of(repository) for repository in Repository.objects.order_by("pk")]
 
 
 @dataclass(frozen=True)

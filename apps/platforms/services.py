@@ -16,9 +16,12 @@ from apps.audit.services import HUB, Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
 from apps.core.wakeups import wake
+from apps.platforms import authority
 from apps.platforms.allowlist import DEVICE, Allowlist, Entry
+from apps.platforms.allowlist_diff import compare
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
 from apps.platforms.policy import LEVELS, ONBOARDING, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.selectors import entry_of
 from apps.platforms.topics import REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
@@ -176,13 +179,14 @@ class _Listing:
     events: list[str]
 
     @classmethod
-    def of(cls, repository: Repository) -> "_Listing":
-        return cls(repository.level, repository.device, repository.oncalls, repository.events)
+    def of(cls, repository: Repository, *, level: int | None = None) -> "_Listing":
+        known = repository.level if level is None else level
+        return cls(known, repository.device, repository.oncalls, repository.events)
 
     @classmethod
-    def from_entry(cls, entry: Entry, known: Repository | None) -> "_Listing":
+    def from_entry(cls, entry: Entry, known: Repository) -> "_Listing":
         # A device is written at L3 only; elsewhere the file does not speak of it and the known one stays.
-        device = entry.device or (known.device if known else "")
+        device = entry.device or known.device
         return cls(entry.level, device, list(entry.oncalls), sorted(entry.events))
 
 
@@ -253,48 +257,36 @@ def import_allowlist(
     """
     # One import or direct change at a time per repository: rows are locked in one order.
     known = {r.full_name.lower(): r for r in Repository.objects.select_for_update().order_by("pk")}
-    changes = []
-    for entry in allowlist.entries:
-        repository = known.get(entry.full_name.lower())
-        is_new = repository is None
-        if repository is None:
-            repository = _create_repository(entry.full_name, now)
-        to = _Listing.from_entry(entry, repository)
-        before = _Listing.of(repository)
-        if to != before or is_new:
-            changes.append((repository, to, before, entry.line, is_new))
-    listed = {entry.full_name.lower() for entry in allowlist.entries}
-    for name, repository in known.items():
-        before = _Listing.of(repository)
-        if name not in listed and before.level != UNLISTED:
-            changes.append((repository, dataclasses.replace(before, level=UNLISTED), before, 0, False))
+    found = compare(map(entry_of, known.values()), allowlist.entries)
+    repositories = [known.get(one.entry.key) or _create_repository(one.full_name, now) for one in found]
     outcome = []
-    for repository, to, before, line, is_new in changes:
-        summary = _import_summary(repository, before, to, is_new)
+    for one, repository in zip(found, repositories, strict=True):
+        to = _Listing.from_entry(one.after, repository) if one.after else _Listing.of(repository, level=UNLISTED)
         event = _set_listing(
             repository,
             to,
             actor=actor,
             now=now,
-            summary=summary,
+            summary=one.summary,
             reason=f"external change: allowlist {source}",
-            evidence={"bundle": "none", "source": source, "sha256": sha256, "line": line},
-            action=Action.REPOSITORY_LISTED if is_new else None,
+            evidence={"bundle": "none", "source": source, "sha256": sha256, "line": one.after.line if one.after else 0},
+            action=None if one.before else Action.REPOSITORY_LISTED,
         )
-        outcome.append(Change(repository.full_name, summary, event.seq))
+        outcome.append(Change(repository.full_name, one.summary, event.seq))
     return outcome
 
 
-def _import_summary(repository: Repository, before: _Listing, to: _Listing, is_new: bool) -> str:
-    name, old, new = repository.full_name, LEVELS[before.level].code, LEVELS[to.level].code
-    if is_new:
-        return f"{name} listed at {new}"
-    if to.level == UNLISTED:
-        return f"{name} taken off the allowlist, from {old}"
-    if to.level != before.level:
-        return f"{name} {'raised' if to.level > before.level else 'lowered'} from {old} to {new}"
-    names = [f.name for f in dataclasses.fields(_Listing) if getattr(before, f.name) != getattr(to, f.name)]
-    return f"{name}: {' and '.join(names)} changed"
+def import_by_hand(
+    *, allowlist: Allowlist, source: str, sha256: str, actor: Actor, now: datetime.datetime
+) -> list[Change]:
+    """`import_allowlist` of a file that an operator brings. Raises Problem `allowlist_elsewhere` where the hub follows
+    a file of upstream's: the next sync would undo the import."""
+    if authority.is_file():
+        raise Problem(
+            "allowlist_elsewhere",
+            f"{authority.address()} is the allowlist: change it there, the hub follows. `--dry-run` compares.",
+        )
+    return import_allowlist(allowlist=allowlist, source=source, sha256=sha256, actor=actor, now=now)
 
 
 @transaction.atomic

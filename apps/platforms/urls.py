@@ -1,9 +1,10 @@
 from django.urls import path
 
-from apps.platforms import member_views, views
+from apps.platforms import allowlist_views, member_views, views
 
 app_name = "platforms"
 urlpatterns = [
+    path("allowlist.yml", allowlist_views.published, name="allowlist_file"),
     path("repositories/<str:owner>/<str:name>/level/", views.level, name="level"),
     path("platforms/<slug:slug>/name/", views.rename, name="rename"),
     path("platforms/<slug:slug>/members/", member_views.members, name="members"),

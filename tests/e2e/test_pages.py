@@ -92,6 +92,7 @@ NO_PAGES = {
     "proposals/<uuid:public_id>/withdraw/": "a POST; GET leads to the proposal",
     "repositories/<str:owner>/<str:name>/claim/": "a POST",
     "admin/jsi18n/": "a script",
+    "allowlist.yml": "YAML",
     "healthz": "JSON",
     "readyz": "JSON",
 }
