@@ -74,9 +74,7 @@ def compare(before: Iterable[Entry], after: Iterable[Entry]) -> list[Difference]
         kind = _kind(known, entry)
         if kind is not None:
             found.append(Difference(kind, known, entry))
-    found += [
-        Difference(Kind.REMOVED, entry, None) for key, entry in old.items() if key not in new and entry.level > 0
-    ]
+    found += [Difference(Kind.REMOVED, entry, None) for key, entry in old.items() if key not in new and entry.level > 0]
     return found
 
 

@@ -98,7 +98,8 @@ def test_where_the_file_decides_nobody_imports_another(settings: Settings, tmp_p
     with pytest.raises(CommandError) as caught:
         call_command("allowlist", "import", str(file), stdout=out)
     assert str(caught.value) == (
-        "pytorch/pytorch/.github/allowlist.yml is the allowlist: change it there, the hub follows. `--dry-run` compares."
+        "pytorch/pytorch/.github/allowlist.yml is the allowlist: change it there, the hub follows. "
+        "`--dry-run` compares."
     )
     assert not Repository.objects.exists()
     call_command("allowlist", "import", str(file), "--dry-run", stdout=out)

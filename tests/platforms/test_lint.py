@@ -1,12 +1,16 @@
 """`manage.py allowlist lint`: every problem of a file, with its place and what to write; and an exit status."""
 
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from accelhub.env import BASE_DIR
+from tests.environment import without_ours
 from tests.platforms.test_allowlist import REFUSED, UPSTREAM
 
 
@@ -16,7 +20,6 @@ def lint(name: str) -> tuple[list[str], str]:
     try:
         call_command("allowlist", "lint", name, stdout=out)
     except CommandError as error:
-        assert error.returncode == 1
         return out.getvalue().splitlines(), str(error)
     return out.getvalue().splitlines(), ""
 
@@ -44,3 +47,21 @@ def test_a_file_without_a_problem_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "words"), [("missing.yml", "No such file or directory"), (".", "Is a directory")])
 def test_a_file_that_cannot_be_read_fails(tmp_path: Path, name: str, words: str) -> None:
     assert lint(f"{tmp_path}/{name}") == ([], f"{tmp_path}/{name}: {words}.")
+
+
+def test_neither_a_hub_nor_its_services_are_needed(tmp_path: Path) -> None:
+    file = tmp_path / "allowlist.yml"
+    file.write_text("L1:\n  - torch\n")
+    done = subprocess.run(
+        [sys.executable, str(BASE_DIR / "manage.py"), "allowlist", "lint", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=without_ours(os.environ) | {"ACCELHUB_DATA_DIR": str(tmp_path / "data")},
+    )
+    assert (done.returncode, done.stdout) == (
+        1,
+        f"{file}: line 2, column 5: L1, entry 1: 'torch' is not owner/repo — write `owner/repo`, as on GitHub\n",
+    )
+    assert done.stderr == f"CommandError: {file}: 1 problem.\n"
+    assert not (tmp_path / "data").exists()

@@ -25,6 +25,7 @@ class Command(BaseCommand):
         linter = verbs.add_parser("lint", help="name every problem of the file; exit status 1 when there is one")
         importer = verbs.add_parser("import", help="make the hub's listing equal to the file")
         exporter = verbs.add_parser("export", help="write the hub's listing to the file")
+        linter.set_defaults(skip_checks=True)  # a file can be checked where no hub is set up
         for reader in (linter, importer):
             reader.add_argument("file", help="path of the file, or - for standard input")
         importer.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
