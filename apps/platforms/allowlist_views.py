@@ -17,11 +17,11 @@ FRESH_SECONDS = 60
 
 @public
 @require_safe
-def published(request: HttpRequest) -> HttpResponseBase | None:
+def published(request: HttpRequest) -> HttpResponseBase:
     """`GET /allowlist.yml`: the allowlist in force, in upstream's format. 304 to a reader that has it."""
     text = dump(listing()).encode()
     etag = quote_etag(hashlib.sha256(text).hexdigest())
     answer = HttpResponse(text, content_type="application/yaml; charset=utf-8")
     answer.headers["ETag"] = etag
     answer.headers["Cache-Control"] = f"public, max-age={FRESH_SECONDS}"
-    return get_conditional_response(request, etag=etag, response=answer)
+    return get_conditional_response(request, etag=etag, response=answer) or answer

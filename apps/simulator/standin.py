@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
+from apps.simulator.contents import Contents, RepositoryContents
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.oauth import OAuth
@@ -69,6 +70,7 @@ class GitHubStandIn:
         self.delay_seconds = 0.0
         self._keys = SigningKeys(oidc_private_key or new_key())
         self._directory = Directory()
+        self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
         self.people = People()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
@@ -78,6 +80,7 @@ class GitHubStandIn:
             keys=self._keys,
             dispatches=self._dispatches,
             oauth=self.oauth,
+            contents=self._contents,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
@@ -140,6 +143,13 @@ class GitHubStandIn:
     def replace_repository(self, full_name: str, *, installed: bool = True) -> RepositoryIds:
         """Same name, another owner and repository behind it: new ids. Raises KeyError where it is unknown."""
         return self._directory.replace(full_name, installed=installed).ids
+
+    def contents(self, full_name: str) -> RepositoryContents:
+        """What a repository holds: files, branches, pull requests. Raises KeyError for an unknown one."""
+        found = self._directory.find(full_name)
+        if found is None:
+            raise KeyError(full_name)
+        return self._contents.of(found.id)
 
     def mint_token(
         self,

@@ -3,6 +3,7 @@
 import hashlib
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,7 +17,7 @@ from tests.platforms.test_allowlist import UPSTREAM
 pytestmark = pytest.mark.django_db
 URL = "/allowlist.yml"
 
-LISTING = {
+LISTING: dict[str, int | tuple[int, dict[str, Any]]] = {
     "z/late": 1,
     "B/second": (1, {"oncalls": ["alice", "bob"]}),
     "a/first": (1, {"events": ["nightly"]}),
@@ -50,7 +51,7 @@ def export(name: str) -> str:
 def test_the_listing_is_written_in_one_order_however_it_came() -> None:
     listed(LISTING)
     assert export("-") == TEXT
-    listed(dict(reversed(LISTING.items())))
+    listed(dict(reversed(list(LISTING.items()))))
     assert export("-") == TEXT
 
 
