@@ -29,13 +29,16 @@ class RoleRow:
         return sorted(self.permissions), sorted(self.own_platforms)
 
 
-_OPERATOR = frozenset({Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW})
+_OPERATOR = frozenset(
+    {Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW, Permission.ALLOWLIST_VIEW}
+)
 _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,
         Permission.PLATFORM_RENAME,
         Permission.MEMBERSHIP_CHANGE,
         Permission.PROPOSAL_DECIDE,
+        Permission.ALLOWLIST_VIEW,
         Permission.COMPONENT_VIEW,
     }
 )

@@ -9,6 +9,7 @@ class Permission(enum.StrEnum):
     LEVEL_CHANGE = "level:change"
     PLATFORM_RENAME = "platform:rename"
     PROPOSAL_DECIDE = "proposal:decide"
+    ALLOWLIST_VIEW = "allowlist:view"
     MEMBERSHIP_CHANGE = "membership:change"
     USER_CHANGE = "user:change"
     ADMIN_VIEW = "admin:view"

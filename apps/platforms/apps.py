@@ -9,3 +9,5 @@ class PlatformsConfig(AppConfig):
         from apps.platforms import tasks, topics
 
         register(topics.REPOSITORY_UNPINNED, tasks.enqueue_pinning)
+        register(topics.EDIT_PENDING, tasks.enqueue_edits)
+        register(topics.SYNC_WANTED, tasks.enqueue_sync)

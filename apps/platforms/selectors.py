@@ -14,8 +14,10 @@ from django.http import Http404
 from apps.accounts.policy import allows_on_own_platform
 from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
+from apps.platforms import authority
 from apps.platforms.allowlist import FULL_NAME, Entry
-from apps.platforms.models import Invitation, Membership, Platform, Repository
+from apps.platforms.enums import OPEN_EDITS, DemotionState
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Invitation, Membership, Platform, Repository
 from apps.platforms.policy import STABLE, UNLISTED
 
 
@@ -155,6 +157,29 @@ def listing() -> list[Entry]:
 def known_entries() -> list[Entry]:
     """Every repository the hub knows as an entry, those that are not listed at level 0; the longest known first."""
     return [entry_of(repository) for repository in Repository.objects.order_by("pk")]
+
+
+def open_alarm() -> AllowlistAlarm | None:
+    """Why the allowlist file is not taken as upstream shows it; None while it is."""
+    return AllowlistAlarm.objects.filter(cleared_at=None).first()
+
+
+def open_edit_of(repository: Repository) -> AllowlistEdit | None:
+    """The decision about a repository that waits for upstream's file; None without one."""
+    return AllowlistEdit.objects.filter(repository=repository, state__in=OPEN_EDITS).first()
+
+
+def edit_of_decision(event_seq: int | None) -> AllowlistEdit | None:
+    """What became of a decision that waits, or waited, for upstream's file; None for one that was in force at once."""
+    return AllowlistEdit.objects.filter(event_seq=event_seq).first() if event_seq else None
+
+
+def has_open_demotion(repository_id: int) -> bool:
+    """Whether upstream's own demotion pull request about a repository is open: then it gets no new check runs, and
+    those that are open still finish. Asks nothing where the hub itself owns the allowlist."""
+    if not authority.is_file():
+        return False
+    return Demotion.objects.filter(repository_id=repository_id, state=DemotionState.OPEN).exists()
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,7 @@ def test_the_files_own_manner_is_kept(text: str, expected: str) -> None:
         (
             "L1:\n  - a/b\n...\n",
             Entry(2, "c/d"),
-            "The edit would break the file: line 4, column 1: a second YAML document starts here"
-            " — write one document, without ---.",
+            "The edit would break the file: line 4, column 1: this is not YAML: ",
         ),
         ("L1: []\n", Entry(3, "c/d"), "The edit would break the file: line 3, column 3: L3: the device name '' is"),
     ],
