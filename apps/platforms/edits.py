@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from apps.audit.enums import Action
 from apps.audit.models import Event
+from apps.audit.notes import Note
 from apps.audit.selectors import body_of
 from apps.audit.services import HUB, Actor, Subject, record
 from apps.core import clock
@@ -98,6 +99,15 @@ def entry_of_edit(decided: AllowlistEdit) -> Entry | None:
     device = decided.device if decided.level == STABLE else ""
     name = decided.repository.full_name
     return Entry(decided.level, name, device, tuple(decided.oncalls), frozenset(decided.events))
+
+
+def notes_of_decision(event: Event) -> list[Note]:
+    """What became of a decision that waits, or waited, for the file: told on its page."""
+    made = AllowlistEdit.objects.filter(event_seq=event.seq).first() if event.action == Action.LEVEL_DECIDED else None
+    if made is None:
+        return []
+    link = f"pull request #{made.pull_number}" if made.pull_number else ""
+    return [Note(made.state, made.get_state_display(), made.pull_url, link)]
 
 
 # --- opening the pull request -----------------------------------------------------------------------------------

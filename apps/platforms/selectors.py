@@ -16,9 +16,19 @@ from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
 from apps.platforms import authority
 from apps.platforms.allowlist import FULL_NAME, Entry
-from apps.platforms.enums import OPEN_EDITS, DemotionState
-from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Invitation, Membership, Platform, Repository
+from apps.platforms.enums import OPEN_EDITS, PUT_BACK, DemotionState
+from apps.platforms.models import (
+    AllowlistAlarm,
+    AllowlistEdit,
+    Demotion,
+    Invitation,
+    Membership,
+    Platform,
+    Repository,
+    UpstreamFile,
+)
 from apps.platforms.policy import STABLE, UNLISTED
+from apps.platforms.sync_policy import PUT_BACK_SHOWN_FOR
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -162,6 +172,34 @@ def known_entries() -> list[Entry]:
 def open_alarm() -> AllowlistAlarm | None:
     """Why the allowlist file is not taken as upstream shows it; None while it is."""
     return AllowlistAlarm.objects.filter(cleared_at=None).first()
+
+
+def upstream_file() -> UpstreamFile | None:
+    """The last good copy of upstream's file; None before the first round."""
+    return UpstreamFile.objects.first()
+
+
+def edits_to_show(*, now: datetime.datetime, repository_ids: Iterable[int] | None = None) -> list[AllowlistEdit]:
+    """Decisions that wait for upstream's file, and those put back lately that nobody decided anew: longest waiting
+    first. None where the hub itself owns the allowlist."""
+    if not authority.is_file():
+        return []
+    newer = AllowlistEdit.objects.filter(repository=OuterRef("repository"), event_seq__gt=OuterRef("event_seq"))
+    put_back = Q(state__in=PUT_BACK, changed_at__gt=now - PUT_BACK_SHOWN_FOR) & ~Exists(newer)
+    found = AllowlistEdit.objects.filter(Q(state__in=OPEN_EDITS) | put_back)
+    if repository_ids is not None:
+        found = found.filter(repository_id__in=list(repository_ids))
+    return list(found.select_related("repository__platform").order_by("event_seq"))
+
+
+def open_demotions(repository_ids: Iterable[int] | None = None) -> list[Demotion]:
+    """Upstream's own demotion pull requests that are open, oldest first. None where the hub owns the allowlist."""
+    if not authority.is_file():
+        return []
+    found = Demotion.objects.filter(state=DemotionState.OPEN)
+    if repository_ids is not None:
+        found = found.filter(repository_id__in=list(repository_ids))
+    return list(found.select_related("repository__platform").order_by("opened_at", "pk"))
 
 
 def open_edit_of(repository: Repository) -> AllowlistEdit | None:

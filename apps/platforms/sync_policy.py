@@ -20,6 +20,8 @@ SILENT_AFTER = datetime.timedelta(minutes=30)
 OPENING_GIVEN_UP_AFTER = datetime.timedelta(hours=24)
 # A worker that has been opening a pull request for longer than this is lost.
 OPENING_LOST_AFTER = datetime.timedelta(minutes=10)
+# A decision that was put back is shown to who decides for so long, or until it is decided anew.
+PUT_BACK_SHOWN_FOR = datetime.timedelta(days=14)
 # Upstream's own demotions that are looked at in one round, and how its script names their branches.
 DEMOTIONS_MAX = 50
 DEMOTION_PREFIX = "crcr-demotion/"

@@ -4,6 +4,7 @@ from apps.platforms import allowlist_views, member_views, views
 
 app_name = "platforms"
 urlpatterns = [
+    path("allowlist/", allowlist_views.allowlist, name="allowlist"),
     path("allowlist.yml", allowlist_views.published, name="allowlist_file"),
     path("repositories/<str:owner>/<str:name>/level/", views.level, name="level"),
     path("platforms/<slug:slug>/name/", views.rename, name="rename"),

@@ -20,7 +20,8 @@ from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM
-from apps.platforms.selectors import may_on_platform, platform_or_404
+from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404
+from apps.platforms.sync_policy import GUARDS
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
 from apps.relay import fields, identity, limits
 from apps.relay import policy as relay_policy
@@ -99,6 +100,8 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "is_private_visible": private is not None,
         "private_callbacks": None if private is None else list(private[:PRIVATE_SHOWN]),
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
+        "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
+        "demotions": open_demotions([repository.pk for repository in repositories]),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
@@ -170,6 +173,7 @@ def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     context = {
         "levels": LEVELS,
+        "guards": GUARDS,
         "roles": ROLES,
         "criteria": governance_policy.CRITERIA,
         "moves": governance_policy.MOVES,

@@ -26,6 +26,7 @@ ROUTES: dict[str, Access] = {
     "rejections/": Open.SIGNED_IN,
     "staff/components/": Permission.COMPONENT_VIEW,
     "policy/": Open.PUBLIC,
+    "allowlist/": Permission.ALLOWLIST_VIEW,
     "allowlist.yml": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
@@ -65,7 +66,8 @@ ROUTES: dict[str, Access] = {
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
-    *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
+    *("core/wakeup", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
+    *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection"),
 )

@@ -10,7 +10,7 @@ from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
-from apps.platforms.models import Repository
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import Delivery, Job
@@ -95,6 +95,7 @@ def grow() -> Field:
     _, code = create_invitation(
         platform=acme.platform, note="Zoe", inviter=people["admin"], actor=actor_of(people["admin"]), now=moment
     )
+    _upstream(acme, decision.seq)
     Wakeup.objects.get_or_create(topic="results.count", key="1:2026-01-01", defaults={"created_at": moment})
     return Field(
         **people,
@@ -144,6 +145,31 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
     callback(shown, claims=CLAIMS, answer=Answer.CONFLICT, conclusion="failure")
     recount(days=40, now=days_ago(0))
     return shown, both.delivery
+
+
+def _upstream(acme: Repository, decision: int) -> None:
+    """What a hub that follows upstream's file has in its tables."""
+    AllowlistAlarm.objects.create(
+        kind="empty", detail="it has no content", raised_at=days_ago(3), cleared_at=days_ago(2)
+    )
+    AllowlistEdit.objects.create(
+        repository=acme,
+        event_seq=decision,
+        level_before=1,
+        level=2,
+        state="merged",
+        decided_at=days_ago(9),
+        changed_at=days_ago(8),
+    )
+    Demotion.objects.create(
+        repository=acme,
+        pull_number=7,
+        title="Demote acme/torch",
+        level_before=3,
+        state="closed",
+        opened_at=days_ago(9),
+        ended_at=days_ago(8),
+    )
 
 
 def _private(zephyr: Repository, vendor: User) -> None:

@@ -49,6 +49,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/repositories/{repository}/level/", (VENDOR,), status=403),
     ),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
+    "allowlist/": (Look("/allowlist/", (MAINTAINER, OPERATOR)),),
     "platforms/<slug:slug>/members/": (
         Look("/platforms/{private_platform}/members/", (VENDOR,)),
         Look("/platforms/{platform}/members/", (VENDOR, MAINTAINER)),
