@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 from apps.core.admin import site as tables
 from tests.architecture.test_routes import machine, routes
 from tests.e2e.conftest import Watch
-from tests.e2e.field import Field
+from tests.e2e.field import Field, follow_upstream
 
 VISITOR, VENDOR, MAINTAINER, OPERATOR, ADMIN = VIEWERS = ("visitor", "vendor", "maintainer", "operator", "admin")
 
@@ -163,6 +163,26 @@ def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
     page.set_viewport_size({"width": 360, "height": 740})
     found["360 px"] = overflow(page)
     return {what: wrong for what, wrong in found.items() if wrong}
+
+
+UPSTREAM_PAGES = (
+    *("/allowlist/", "/console/", "/platforms/{platform}/", "/platforms/"),
+    "/repositories/{repository}/level/",
+)
+
+
+def test_nothing_is_wrong_where_upstreams_file_decides(
+    new_page: Callable[..., Page], watch: Watch, field: Field, settings: Any
+) -> None:
+    settings.ALLOWLIST_AUTHORITY = "file"
+    settings.ALLOWLIST_URL = "https://github.com/pytorch/pytorch/blob/main/.github/allowlist.yml"
+    follow_upstream(field.acme)
+    page = new_page(who=field.maintainer.username)
+    pages = [Look(address.format_map(field.addresses())) for address in UPSTREAM_PAGES]
+    found = {look.address: wrong for look in pages if (wrong := faults(page, look, watch))}
+    assert found == {}
+    page.goto("/allowlist/")
+    assert page.get_by_role("button", name="Take the file as it is").is_visible()
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)

@@ -9,7 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from apps.platforms.allowlist import parse
+from accelhub.env import BASE_DIR
+from apps.platforms.allowlist import dump, parse
 from apps.platforms.selectors import listing
 from tests.factories.listing import listed
 from tests.platforms.test_allowlist import UPSTREAM
@@ -65,6 +66,12 @@ def test_what_is_exported_can_be_imported_and_changes_nothing(tmp_path: Path) ->
     call_command("allowlist", "import", str(file), stdout=out)
     assert out.getvalue() == "10 entries read, 0 changed\n"
     assert set(parse(file.read_text()).entries) == set(parse(UPSTREAM).entries) == set(listing())
+
+
+def test_the_example_of_the_guide_is_written_as_the_hub_writes() -> None:
+    guide = (BASE_DIR / "docs" / "allowlist.md").read_text()
+    example = guide.partition("```yaml\n")[2].partition("```")[0]
+    assert dump(parse(example).entries) == example
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
