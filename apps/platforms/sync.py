@@ -39,7 +39,10 @@ log = logging.getLogger(__name__)
 
 
 def sync(*, now: datetime.datetime) -> None:
-    """One round: the pull requests of decisions, the file, then what follows for decisions and demotions."""
+    """One round: the pull requests of decisions, the file, then what follows for decisions and demotions.
+
+    What GitHub refuses about a pull request or a branch is left out of the round: the file is followed all the same.
+    """
     where = authority.address()
     files = RepositoryFiles(client(), where.full_name)
     try:
@@ -51,6 +54,8 @@ def sync(*, now: datetime.datetime) -> None:
     except GitHubUnavailable as error:
         log.warning("%s: %s", where, error)
         _note_silence(where, str(error), now)
+    except GitHubRefused as refusal:
+        log.error("demotions of %s: %s", where, refusal)
 
 
 # --- the file ---------------------------------------------------------------------------------------------------
@@ -214,8 +219,13 @@ def accept_file(*, alarm: AllowlistAlarm, reason: str, actor: Actor, now: dateti
 
 def _pulls_of_decisions(files: RepositoryFiles) -> dict[int, Pull]:
     """The pull request of every decision that has one and waits, by the decision's key."""
-    opened = AllowlistEdit.objects.filter(state=EditState.OPENED).values_list("pk", "pull_number")
-    return {pk: files.pull(number) for pk, number in opened if number is not None}
+    pulls = {}
+    for decided in AllowlistEdit.objects.filter(state=EditState.OPENED, pull_number__isnull=False):
+        try:
+            pulls[decided.pk] = files.pull(decided.pull_number or 0)
+        except GitHubRefused as refusal:
+            log.error("pull request #%s of decision #%s: %s", decided.pull_number, decided.event_seq, refusal)
+    return pulls
 
 
 def follow_decisions(pulls: dict[int, Pull], *, is_current: bool, now: datetime.datetime) -> None:

@@ -13,8 +13,9 @@ from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms import tasks
 from apps.platforms.models import AllowlistAlarm, LevelInterval, Repository, UpstreamFile
+from apps.platforms.services import change_level
 from apps.platforms.sync_policy import SILENT_AFTER, is_shrink
-from tests.factories.listing import listed
+from tests.factories.listing import TESTS, listed
 from tests.factories.upstream import Upstream
 
 pytestmark = pytest.mark.django_db
@@ -237,6 +238,20 @@ def test_a_page_that_stands_before_github_is_no_answer(upstream: Upstream, monke
     upstream.round(now() + SILENT_AFTER + datetime.timedelta(minutes=1))
     assert alarms() == [("silent", "GitHub's answer is no list of commits", "", True)]
     assert len(standings()) == 4
+
+
+def test_what_github_refuses_beside_the_file_does_not_hold_it_up(
+    upstream: Upstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    upstream.says(LISTED)
+    change_level(repository=Repository.objects.get(full_name="acme/one"), level=2, reason="so", actor=TESTS, now=now())
+    upstream.open_pull_requests()
+    upstream.github.fail("/pulls/1$", 404, message="Not Found")
+    upstream.github.fail("matching-refs", 403, message="Resource not accessible by integration")
+    upstream.says(LISTED + "L4:\n  - acme/five\n")
+    assert standings() == {"acme/one": 1, "acme/two": 2, "acme/three": 3, "acme/four": 3, "acme/five": 4}
+    assert "pull request #1 of decision #5: GitHub answered 404: Not Found" in caplog.text
+    assert "demotions of pytorch/pytorch/.github/allowlist.yml: GitHub answered 403" in caplog.text
 
 
 def test_a_hub_that_owns_the_list_asks_nobody(upstream: Upstream) -> None:
