@@ -11,8 +11,10 @@ from django.core.checks import CheckMessage, Error, Tags, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 
 from accelhub.env import is_loopback
+from apps.platforms.authority import AUTHORITIES, FILE, address
 
 TAG = "accelhub"
+ALLOWLIST_ID = "accelhub.E012"
 
 
 @register(TAG, Tags.security)
@@ -140,6 +142,22 @@ def github_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for name, value in addresses.items()
         if not _is_trusted(value)
     ]
+
+
+@register(TAG, Tags.security)
+def allowlist_has_an_owner(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Where a file is the authority, it is one of the upstream repository: nobody else decides who is listed."""
+    if settings.ALLOWLIST_AUTHORITY not in AUTHORITIES:
+        hint = f"Set {' or '.join(AUTHORITIES)}."
+        return [Error(f"ACCELHUB_ALLOWLIST_AUTHORITY is {settings.ALLOWLIST_AUTHORITY!r}.", hint=hint, id=ALLOWLIST_ID)]
+    if settings.ALLOWLIST_AUTHORITY != FILE:
+        return []
+    try:
+        address()
+    except ValueError as error:
+        seen, _, hint = str(error).partition(": write ")
+        return [Error(f"ACCELHUB_ALLOWLIST_URL {seen}.", hint=f"Write {hint}", id=ALLOWLIST_ID)]
+    return []
 
 
 def _is_trusted(address: str) -> bool:

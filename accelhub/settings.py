@@ -30,6 +30,9 @@ GITHUB_WEBHOOK_SECRET = env.str("ACCELHUB_GITHUB_WEBHOOK_SECRET", _demo.webhook_
 UPSTREAM_REPO = env.str("ACCELHUB_UPSTREAM_REPO", "pytorch/pytorch")
 GITHUB_API_URL = env.str("ACCELHUB_GITHUB_API_URL", _demo.api_url or "https://api.github.com").rstrip("/")
 GITHUB_URL = env.str("ACCELHUB_GITHUB_URL", _demo.api_url or "https://github.com").rstrip("/")
+# Who owns the allowlist: `hub`, or `file`: the one at this address in the upstream repository, which the hub follows.
+ALLOWLIST_AUTHORITY = env.str("ACCELHUB_ALLOWLIST_AUTHORITY", "hub")
+ALLOWLIST_URL = env.str("ACCELHUB_ALLOWLIST_URL", "")
 OIDC_AUDIENCE = env.str("ACCELHUB_OIDC_AUDIENCE", "pytorch-cross-repo-ci-relay")
 # Trust anchors are configuration of the server, never data. Each: issuer, jwks_url, kind.
 OIDC_ISSUERS = json.loads(env.str("ACCELHUB_OIDC_ISSUERS", _demo.oidc_issuers)) or [

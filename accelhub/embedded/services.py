@@ -22,6 +22,7 @@ READY_SECONDS = 60.0
 # Commands that read no database. `up` is here because it brings services up itself, for longer than one command.
 NEED_NO_SERVICES = frozenset(
     {
+        "allowlist lint",
         "up",
         "demo_reset",
         "help",
@@ -138,7 +139,9 @@ def services_for_command(argv: Sequence[str]) -> Iterator[None]:
 
 
 def _needs_services(argv: Sequence[str]) -> bool:
-    return len(argv) > 1 and argv[1] not in NEED_NO_SERVICES and not {"--help", "-h"} & set(argv[2:])
+    if len(argv) < 2 or {argv[1], " ".join(argv[1:3])} & NEED_NO_SERVICES:
+        return False
+    return not {"--help", "-h"} & set(argv[2:])
 
 
 def _attached(services: Sequence[Service], lock: FolderLock) -> bool:

@@ -37,6 +37,7 @@ _OPERATOR = frozenset(
         Permission.DISPATCH_VIEW,
         Permission.DISPATCH_RESEND,
         Permission.HEALTH_VIEW,
+        Permission.ALLOWLIST_VIEW,
     }
 )
 _MAINTAINER = frozenset(
@@ -48,6 +49,7 @@ _MAINTAINER = frozenset(
         Permission.LIMIT_CHANGE,
         Permission.HEALTH_VIEW,
         Permission.PROPOSAL_DECIDE,
+        Permission.ALLOWLIST_VIEW,
         Permission.COMPONENT_VIEW,
     }
 )

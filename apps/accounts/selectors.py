@@ -7,7 +7,8 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 
 from apps.accounts.models import ApiToken, Organisation, User, UserSession
-from apps.accounts.policy import Role
+from apps.accounts.policy import ROLES, Role
+from apps.core.permissions import Permission
 
 
 def people(query: str = "") -> QuerySet[User]:
@@ -21,6 +22,12 @@ def people(query: str = "") -> QuerySet[User]:
             | Q(organisation__slug__icontains=query)
         )
     return found
+
+
+def holders(permission: Permission) -> QuerySet[User]:
+    """Everyone whose role gives them a permission."""
+    roles = [role for role, row in ROLES.items() if permission in row.permissions]
+    return User.objects.filter(is_active=True, role_grants__role__in=roles).distinct()
 
 
 def person_or_404(public_id: uuid.UUID) -> User:

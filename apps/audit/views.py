@@ -6,6 +6,7 @@ from django.shortcuts import render
 
 from apps.audit import selectors
 from apps.audit.forms import DecisionForm
+from apps.audit.notes import notes_of
 from apps.core.access import public
 from apps.core.clock import now
 from apps.core.rendering import render_page
@@ -32,6 +33,7 @@ def decision(request: HttpRequest, seq: int) -> HttpResponse:
         "event": event,
         "body": selectors.body_of(event),
         "changes": selectors.changes_of(event),
+        "notes": notes_of(event),
         "verification": selectors.last_verification(),
         "now": now(),
     }

@@ -10,6 +10,8 @@ from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.permissions import Open, Permission
 from apps.governance import selectors
+from apps.platforms import authority
+from apps.platforms.selectors import edits_to_show, open_alarm, open_demotions
 
 PAGE = 50
 MINE_SHOWN = 50
@@ -17,7 +19,8 @@ MINE_SHOWN = 50
 
 @requires(Open.SIGNED_IN)
 def console(request: HttpRequest) -> HttpResponse:
-    """`/console/`: for who decides, the queue, oldest first (`?page=`); for everyone their own proposals."""
+    """`/console/`: for who decides, the queue, oldest first (`?page=`); for who looks after the allowlist, what waits
+    for upstream's file; for everyone their own proposals."""
     user: Any = request.user
     is_decider = user.may(Permission.PROPOSAL_DECIDE)
     context: dict[str, Any] = {
@@ -27,6 +30,11 @@ def console(request: HttpRequest) -> HttpResponse:
         "nav": "console",
         "now": now(),
     }
+    if user.may(Permission.ALLOWLIST_VIEW) and authority.is_file():
+        context["alarm"] = open_alarm()
+        context["edits"] = edits_to_show(now=context["now"])
+        context["demotions"] = open_demotions()
+        context["sees_allowlist"] = True
     if is_decider:
         context["page"] = Paginator(selectors.waiting_for_decision(), PAGE).get_page(request.GET.get("page"))
         context["returned"] = list(selectors.waiting_for_vendor()[:PAGE])

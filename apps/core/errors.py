@@ -74,6 +74,13 @@ CODES: dict[str, Code] = {
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),
+    "allowlist_elsewhere": Code(
+        409, "The allowlist is kept upstream", "Change the file in the upstream repository: the hub follows it."
+    ),
+    "decision_waits": Code(
+        409, "A decision waits for upstream's file", "Have its pull request merged or closed, then decide again."
+    ),
+    "alarm_stale": Code(409, "The alarm is not open any more", "Look at the allowlist's page again."),
     "already_listed": Code(409, "The repository is listed already", "See its platform's page."),
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from django.conf import settings
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
 from github.InstallationAuthorization import InstallationAuthorization
+from github.Repository import Repository
 
 from apps.core import clock
 
@@ -166,6 +167,18 @@ class GitHubClient:
             # The client is lazy: until it is completed, a name is only what we asked for.
             repo = github.get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
+
+    @contextlib.contextmanager
+    def acting_on(self, full_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Iterator[Repository]:
+        """The library's own repository, asked as the App's installation there: for groups of calls in files of their
+        own (github_files.py). What fails inside is raised as GitHubUnavailable or GitHubRefused."""
+        try:
+            with _translated(), self._github(full_name, timeout_seconds) as github:
+                yield github.get_repo(full_name)
+        except GitHubRefused as refusal:
+            if refusal.status == 401:
+                self._tokens.pop(full_name.lower(), None)
+            raise
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))

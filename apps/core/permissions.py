@@ -11,6 +11,7 @@ class Permission(enum.StrEnum):
     PROPOSAL_DECIDE = "proposal:decide"
     LIMIT_CHANGE = "limit:change"
     HEALTH_VIEW = "health:view"
+    ALLOWLIST_VIEW = "allowlist:view"
     MEMBERSHIP_CHANGE = "membership:change"
     USER_CHANGE = "user:change"
     ADMIN_VIEW = "admin:view"

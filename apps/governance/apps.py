@@ -7,5 +7,8 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.wakeups import register
         from apps.governance import tasks, topics
+        from apps.platforms import topics as platform_topics
 
         register(topics.NOTICE_PENDING, tasks.enqueue_notices)
+        register(platform_topics.DECISION_PUT_BACK, tasks.put_back_proposals)
+        register(platform_topics.ALLOWLIST_ALARM, tasks.announce_alarms)

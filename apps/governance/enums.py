@@ -20,6 +20,7 @@ class Verb(models.TextChoices):
     RESUBMIT = "resubmit", "resubmitted"
     ACCEPT = "accept", "accepted"
     WITHDRAW = "withdraw", "withdrawn"
+    PUT_BACK = "put_back", "put back"
 
 
 class Party(models.TextChoices):
@@ -27,6 +28,7 @@ class Party(models.TextChoices):
 
     MAINTAINERS = "maintainers", "the maintainers"
     VENDOR = "vendor", "the vendor"
+    UPSTREAM = "upstream", "upstream"
     NOBODY = "nobody", "nobody"
 
 

@@ -1,11 +1,13 @@
-"""The e-mails about proposals: pure text. What, who acts next, and the link; nothing in it that a page would hide."""
+"""The e-mails about proposals and alarms: pure text. What, who acts next, the link; nothing that a page would hide."""
 
 import datetime
 from dataclasses import dataclass
 
 from apps.governance.enums import Party, State, Verb
 from apps.governance.policy import NEXT_ACTOR, PROPOSED_LEVEL
+from apps.platforms.enums import AlarmKind
 from apps.platforms.policy import LEVELS
+from apps.platforms.sync_policy import GUARDS
 
 
 @dataclass(frozen=True)
@@ -24,21 +26,26 @@ def letter(
     words: str,
     at: datetime.datetime,
     link: str,
+    waits_for_file: bool = False,
 ) -> Letter:
-    """What one transition says to who is told of it."""
+    """What one transition says to who is told of it. `waits_for_file`: an acceptance that upstream's file has to say
+    before it is in force."""
     level = LEVELS[PROPOSED_LEVEL].code
+    listed = f"will be listed at {level} when upstream's file says so" if waits_for_file else f"is listed at {level}"
     what = {
         Verb.SUBMIT: f"{actor} proposes {full_name} ({platform_name}) for {level}.",
         Verb.RESUBMIT: f"{actor} proposes {full_name} ({platform_name}) for {level} again.",
         Verb.RETURN: f"{actor} returned the proposal of {full_name} for {level}.",
-        Verb.ACCEPT: f"{actor} accepted the proposal: {full_name} is listed at {level}.",
+        Verb.ACCEPT: f"{actor} accepted the proposal: {full_name} {listed}.",
         Verb.WITHDRAW: f"{actor} withdrew the proposal of {full_name} for {level}.",
+        Verb.PUT_BACK: f"The proposal of {full_name} for {level} was accepted, and upstream's file does not say so.",
     }[verb]
     heading = {
         Verb.RETURN: "What is missing:",
         Verb.ACCEPT: "The reason:",
         Verb.RESUBMIT: "What changed:",
         Verb.WITHDRAW: "Why:",
+        Verb.PUT_BACK: "How its pull request ended:",
     }
     next_step = {
         State.WAITING: "a maintainer accepts it with a reason, or returns it with what is missing",
@@ -46,6 +53,8 @@ def letter(
         State.ACCEPTED: "let your CI report its first callbacks; they are private at this level",
         State.WITHDRAWN: "nothing",
     }[state]
+    if waits_for_file and verb is Verb.ACCEPT:
+        next_step = "upstream merges the pull request on its allowlist, linked from the proposal's page"
     next_actor = NEXT_ACTOR[state]
     who = f"{next_actor.label}: " if next_actor is not Party.NOBODY else ""
     parts = [
@@ -53,10 +62,29 @@ def letter(
         f"{heading[verb]}\n\n{_quoted(words)}" if words and verb in heading else "",
         f"Next: {who}{next_step}.",
         link,
-        f"--\nAccelHub, as of {at.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this.",
+        _foot(at),
     ]
-    title = {Verb.ACCEPT: f"is listed at {level}", Verb.RETURN: "was returned"}.get(verb, "waits for a decision")
+    accepted = f"is accepted for {level}" if waits_for_file else listed
+    title = {Verb.ACCEPT: accepted, Verb.RETURN: "was returned"}.get(verb, "waits for a decision")
     return Letter(f"[AccelHub] {full_name} {title}", "\n\n".join(filter(None, parts)) + "\n")
+
+
+def alarm_letter(*, kind: AlarmKind, detail: str, at: datetime.datetime, link: str) -> Letter:
+    """What an alarm about upstream's allowlist file says to whoever looks after it."""
+    guard = GUARDS[kind]
+    accept = ", or a maintainer accepts it as it is" if guard.can_be_accepted else ""
+    parts = [
+        "The allowlist file upstream is not taken. The last good copy stays in force.",
+        f"{guard.when} What was seen:\n\n{_quoted(detail)}",
+        f"Next: somebody repairs the file{accept}.",
+        link,
+        _foot(at),
+    ]
+    return Letter(f"[AccelHub] Allowlist file not taken: {kind.label}", "\n\n".join(parts) + "\n")
+
+
+def _foot(at: datetime.datetime) -> str:
+    return f"--\nAccelHub, as of {at.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this."
 
 
 def _quoted(words: str) -> str:

@@ -9,7 +9,7 @@ from django.db.models.functions import Lower
 from apps.core.ids import public_id
 from apps.governance.enums import NoticeState, Party, State, Verb
 from apps.governance.policy import NEXT_ACTOR, OPEN, PROPOSED_LEVEL
-from apps.platforms.models import Platform, Repository
+from apps.platforms.models import AllowlistAlarm, Platform, Repository
 from apps.platforms.policy import EVENTS, LEVELS
 
 
@@ -106,7 +106,7 @@ class Evidence(models.Model):
 
 
 class Transition(models.Model):
-    """What was done with a proposal, by whom, in which words. `event_seq`: the public decision, where it is one."""
+    """What was done with a proposal, by whom, in which words. `event_seq`: the public decision that it is about."""
 
     proposal = models.ForeignKey(Proposal, on_delete=models.CASCADE, related_name="transitions")
     verb = models.CharField(max_length=20, choices=Verb.choices)
@@ -122,7 +122,12 @@ class Transition(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(verb__in=Verb.values), name="governance_transition_verb"),
             models.CheckConstraint(condition=Q(state__in=State.values), name="governance_transition_state"),
-            models.UniqueConstraint(fields=["proposal", "revision", "verb"], name="governance_transition_once"),
+            # What was put back is decided anew, on the same submission: each time it is another decision.
+            models.UniqueConstraint(
+                fields=["proposal", "revision", "verb", "event_seq"],
+                nulls_distinct=False,
+                name="governance_transition_once",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -130,13 +135,14 @@ class Transition(models.Model):
 
 
 class Notice(models.Model):
-    """One e-mail about one transition to one reader: `user`, or the proposal's contact where there is none.
+    """One e-mail to one reader about one transition, or one alarm: to `user`, or to the proposal's contact.
 
     The row exists before the e-mail leaves; addresses are looked up when it does, and are not copied here.
     """
 
     public_id = models.UUIDField(default=public_id, unique=True, editable=False)
-    transition = models.ForeignKey(Transition, on_delete=models.CASCADE, related_name="notices")
+    transition = models.ForeignKey(Transition, on_delete=models.CASCADE, related_name="notices", null=True, blank=True)
+    alarm = models.ForeignKey(AllowlistAlarm, on_delete=models.CASCADE, related_name="notices", null=True, blank=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
     state = models.CharField(max_length=20, choices=NoticeState.choices, default=NoticeState.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -146,7 +152,14 @@ class Notice(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["transition", "user"], nulls_distinct=False, name="governance_notice_once"),
+            models.UniqueConstraint(
+                fields=["transition", "alarm", "user"], nulls_distinct=False, name="governance_notice_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(transition__isnull=False, alarm=None)
+                | Q(transition=None, alarm__isnull=False, user__isnull=False),
+                name="governance_notice_about_one",
+            ),
             models.CheckConstraint(condition=Q(state__in=NoticeState.values), name="governance_notice_state"),
             models.CheckConstraint(
                 condition=Q(state="sent", sent_at__isnull=False) | (~Q(state="sent") & Q(sent_at=None)),
@@ -160,4 +173,4 @@ class Notice(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.transition} to {self.user or 'the contact'}"
+        return f"{self.transition or self.alarm} to {self.user or 'the contact'}"

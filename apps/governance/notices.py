@@ -1,4 +1,4 @@
-"""E-mails about proposals: rows first, sent by a task after the commit, so that a crash loses none.
+"""E-mails about proposals and alarms: rows first, sent by a task after the commit, so that a crash loses none.
 
 Each is sent at least once. A worker that dies between the mail server's yes and the row that says so is the one way
 to a second copy; both copies then carry the same Message-ID, by which most readers show one.
@@ -17,14 +17,18 @@ from django.db.models import F
 from django.urls import reverse
 
 from apps.accounts.models import User
+from apps.accounts.selectors import holders
 from apps.core import clock
+from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
-from apps.governance.letters import letter
+from apps.governance.letters import Letter, alarm_letter, letter
 from apps.governance.models import Notice, Transition
 from apps.governance.policy import RETRY_MINUTES, SENDING_LOST_SECONDS, retry_at
-from apps.governance.selectors import deciders
 from apps.governance.topics import NOTICE_PENDING
+from apps.platforms.enums import AlarmKind
+from apps.platforms.models import AllowlistAlarm
+from apps.platforms.selectors import edit_of_decision
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +42,18 @@ def announce(transition: Transition, *, tells: Party, now: datetime.datetime) ->
     if tells is Party.VENDOR:
         readers = (None,)
     elif tells is Party.MAINTAINERS:
-        readers = deciders().exclude(email="").exclude(pk=transition.proposal.proposer_id)
+        readers = holders(Permission.PROPOSAL_DECIDE).exclude(email="").exclude(pk=transition.proposal.proposer_id)
     notices = Notice.objects.bulk_create(
         [Notice(transition=transition, user=reader, changed_at=clock.real(now)) for reader in readers]
+    )
+    wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
+
+
+def announce_alarm(alarm_pk: int, *, now: datetime.datetime) -> None:
+    """Write the rows for whoever looks after the allowlist, and wake the task that sends them."""
+    readers = holders(Permission.ALLOWLIST_VIEW).exclude(email="")
+    notices = Notice.objects.bulk_create(
+        [Notice(alarm_id=alarm_pk, user=reader, changed_at=clock.real(now)) for reader in readers]
     )
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
@@ -56,7 +69,7 @@ def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None
     )
     if taken != 1:
         return None
-    notice = Notice.objects.select_related("transition__proposal", "user").get(pk=notice_pk)
+    notice = Notice.objects.select_related("transition__proposal", "alarm", "user").get(pk=notice_pk)
     error, state = "", NoticeState.SENT
     try:
         if not _send(notice):
@@ -77,21 +90,10 @@ def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None
 
 def _send(notice: Notice) -> bool:
     """Hand the e-mail to the mail server; False when there is nobody to write to."""
-    transition = notice.transition
-    proposal = transition.proposal
     address = _address(notice)
     if not address:
         return False
-    written = letter(
-        Verb(transition.verb),
-        full_name=proposal.full_name,
-        platform_name=proposal.platform_name,
-        state=State(transition.state),
-        actor=transition.actor_label,
-        words=transition.words,
-        at=transition.at,
-        link=settings.BASE_URL + reverse("governance:proposal", args=[proposal.public_id]),
-    )
+    written = _of_alarm(notice.alarm) if notice.alarm else _of_transition(notice.transition)
     EmailMessage(
         written.subject,
         written.body,
@@ -104,10 +106,35 @@ def _send(notice: Notice) -> bool:
     return True
 
 
+def _of_transition(transition: Transition | None) -> Letter:
+    assert transition is not None, "a notice is about a transition or an alarm"
+    proposal = transition.proposal
+    return letter(
+        Verb(transition.verb),
+        full_name=proposal.full_name,
+        platform_name=proposal.platform_name,
+        state=State(transition.state),
+        actor=transition.actor_label,
+        words=transition.words,
+        at=transition.at,
+        link=settings.BASE_URL + reverse("governance:proposal", args=[proposal.public_id]),
+        waits_for_file=edit_of_decision(transition.event_seq) is not None,
+    )
+
+
+def _of_alarm(alarm: AllowlistAlarm) -> Letter:
+    return alarm_letter(
+        kind=AlarmKind(alarm.kind),
+        detail=alarm.detail,
+        at=alarm.raised_at,
+        link=settings.BASE_URL + reverse("platforms:allowlist"),
+    )
+
+
 def _address(notice: Notice) -> str:
     """Where the e-mail goes, as of now; empty for somebody who left."""
     if notice.user is None:
-        return notice.transition.proposal.contact
+        return notice.transition.proposal.contact if notice.transition else ""
     return notice.user.email if notice.user.is_active else ""
 
 

@@ -93,6 +93,10 @@ MOVES: dict[tuple[State | None, Verb], Move] = {
     (State.WAITING, Verb.RETURN): Move(State.RETURNED, Party.MAINTAINERS, "what is missing", Party.VENDOR),
     (State.WAITING, Verb.ACCEPT): Move(State.ACCEPTED, Party.MAINTAINERS, "the reason, public", Party.VENDOR),
     (State.WAITING, Verb.WITHDRAW): Move(State.WITHDRAWN, Party.VENDOR, "optional", Party.NOBODY, is_wordless=True),
+    # Where upstream's file is the authority: the pull request that would have listed it was closed, or never opened.
+    (State.ACCEPTED, Verb.PUT_BACK): Move(
+        State.WAITING, Party.UPSTREAM, "how its pull request ended", Party.MAINTAINERS
+    ),
     (State.RETURNED, Verb.RESUBMIT): Move(State.WAITING, Party.VENDOR, "optional", Party.MAINTAINERS, is_wordless=True),
     (State.RETURNED, Verb.WITHDRAW): Move(State.WITHDRAWN, Party.VENDOR, "optional", Party.NOBODY, is_wordless=True),
 }

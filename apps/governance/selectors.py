@@ -7,7 +7,6 @@ from django.db.models import QuerySet
 from django.http import Http404
 
 from apps.accounts.models import User
-from apps.accounts.policy import ROLES
 from apps.core.permissions import Permission
 from apps.governance.enums import State
 from apps.governance.models import Evidence, Proposal, Transition
@@ -80,9 +79,3 @@ def waiting_for_vendor() -> QuerySet[Proposal]:
 def proposals_of(user: Any) -> QuerySet[Proposal]:
     """What a user proposed, newest first."""
     return Proposal.objects.select_related("platform").filter(proposer=user)
-
-
-def deciders() -> QuerySet[User]:
-    """Everyone whose role lets them decide on proposals."""
-    roles = [role for role, row in ROLES.items() if Permission.PROPOSAL_DECIDE in row.permissions]
-    return User.objects.filter(is_active=True, role_grants__role__in=roles).distinct()

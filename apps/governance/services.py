@@ -15,7 +15,7 @@ from apps.accounts.services import actor_of
 from apps.audit.chain import canonical
 from apps.audit.enums import Action
 from apps.audit.models import Event
-from apps.audit.services import Subject, record
+from apps.audit.services import HUB, Subject, record
 from apps.core.errors import Problem
 from apps.governance import policy
 from apps.governance.enums import State, Verb
@@ -23,7 +23,9 @@ from apps.governance.models import Evidence, Proposal, Transition
 from apps.governance.notices import announce
 from apps.governance.policy import MOVES, PROPOSED_LEVEL, SUBMISSIONS_PER_DAY, WORDS_MAX, Draft, Item, Move
 from apps.governance.selectors import evidence_of, is_colleague, known_repository
+from apps.platforms.models import AllowlistEdit
 from apps.platforms.policy import LEVELS
+from apps.platforms.selectors import open_edit_of
 from apps.platforms.services import add_member, list_repository
 
 LEVEL = LEVELS[PROPOSED_LEVEL].code
@@ -117,7 +119,8 @@ def withdraw_proposal(
 def accept_proposal(
     *, proposal: Proposal, reason: str, expected_revision: int, by: User, now: datetime.datetime
 ) -> Event:
-    """Accept a waiting proposal: its repository is listed at L1 and its proposer speaks for the platform, at once.
+    """Accept a waiting proposal: its repository is listed at L1 (where a file of upstream's is the authority, when that
+    says so) and its proposer speaks for the platform, at once.
 
     Returns the public decision, which names the proposal and the digests of what was decided on. Raises Problem:
     `malformed` (no reason), `recusal`, `proposal_stale`, `already_listed`.
@@ -147,6 +150,47 @@ def accept_proposal(
         now=now,
     )
     return event
+
+
+@transaction.atomic
+def put_back_proposal(*, edit_pk: int, now: datetime.datetime) -> bool:
+    """Let an accepted proposal wait again, because upstream's file will not say what was decided. Returns whether this
+    call did it: no proposal stood behind the decision, or another one of the repository is open, changes nothing."""
+    edit = AllowlistEdit.objects.get(pk=edit_pk)
+    accepted = Transition.objects.filter(event_seq=edit.event_seq, verb=Verb.ACCEPT).first()
+    if accepted is None:
+        return False
+    locked = Proposal.objects.select_for_update().get(pk=accepted.proposal_id)
+    is_newest = not locked.transitions.filter(pk__gt=accepted.pk).exists()
+    others = Proposal.objects.filter(full_name__iexact=locked.full_name, state__in=policy.OPEN)
+    if locked.state != State.ACCEPTED or not is_newest or others.exists():
+        return False
+    move = MOVES[State.ACCEPTED, Verb.PUT_BACK]
+    _move(locked, move, now, platform=None, repository=None)
+    transition = Transition.objects.create(
+        proposal=locked,
+        verb=Verb.PUT_BACK,
+        state=move.to,
+        revision=locked.revision,
+        actor_label=HUB.label,
+        words=edit.error,
+        at=now,
+        event_seq=edit.event_seq,
+    )
+    announce(transition, tells=move.tells, now=now)
+    record(
+        action=Action.PROPOSAL_PUT_BACK,
+        actor=HUB,
+        subject=subject_of(locked),
+        summary=f"Proposal of {locked.full_name} for {LEVEL} {Verb.PUT_BACK.label}",
+        before={"state": State.ACCEPTED.value},
+        after={"state": move.to.value},
+        reason=edit.error,
+        evidence={"decision": edit.event_seq},
+        now=now,
+        is_decision=False,
+    )
+    return True
 
 
 def _turn(
@@ -191,6 +235,13 @@ def _check(draft: Draft) -> None:
             "already_listed",
             f"full_name: {known.full_name} is listed already, at {known.level_code}. To speak for it, ask its members "
             "or a maintainer.",
+            "full_name",
+        )
+    if known is not None and (edit := open_edit_of(known)) is not None:
+        raise Problem(
+            "already_listed",
+            f"full_name: decision #{edit.event_seq} about {known.full_name} waits for upstream's file. Wait for it, or "
+            "ask a maintainer.",
             "full_name",
         )
 

@@ -3,13 +3,25 @@
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.governance import notices
+from apps.governance import notices, services
 
 
 def enqueue_notices(keys: list[str]) -> None:
     """Wake-up handler of `notice_pending`."""
     for key in keys:
         send_notice.delay(int(key))
+
+
+def put_back_proposals(keys: list[str]) -> None:
+    """Wake-up handler of `decision_put_back`: a bounded piece of database work, done on the spot."""
+    for key in keys:
+        services.put_back_proposal(edit_pk=int(key), now=now())
+
+
+def announce_alarms(keys: list[str]) -> None:
+    """Wake-up handler of `allowlist_alarm`: a bounded piece of database work, done on the spot."""
+    for key in keys:
+        notices.announce_alarm(int(key), now=now())
 
 
 @shared_task

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from apps.audit.enums import Action
+from apps.audit.models import Event
 from apps.core.access import public, requires
 from apps.core.clock import now
 from apps.core.errors import Problem
@@ -19,6 +21,7 @@ from apps.governance.enums import State, Verb
 from apps.governance.forms import AcceptForm, ChangesForm, DraftForms, ReturnForm, WithdrawForm
 from apps.governance.models import Proposal
 from apps.platforms.policy import LEVELS, UNLISTED, consequences
+from apps.platforms.selectors import edits_to_show
 
 LEVEL = LEVELS[policy.PROPOSED_LEVEL]
 # Verb → its form, and the field that the service calls its words.
@@ -134,10 +137,15 @@ def _decide(request: HttpRequest, public_id: uuid.UUID, verb: Verb, service: Cal
             form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
             status = problem.row.status if problem.field is None else 200
         else:
-            said = f"Decision #{done.seq}: {found.full_name} is listed at {LEVEL.code}." if done else ""
-            messages.success(request, said or f"The proposal is {verb.label}.")
+            messages.success(request, _said(done, found) if done else f"The proposal is {verb.label}.")
             return redirect("governance:proposal", public_id=public_id)
     return _page(request, selectors.proposal_or_404(request.user, public_id), {verb: form}, status)
+
+
+def _said(event: Event, proposal: Proposal) -> str:
+    if event.action == Action.LEVEL_DECIDED:
+        return f"Decision #{event.seq}: {proposal.full_name} is listed at {LEVEL.code} when upstream's file says so."
+    return f"Decision #{event.seq}: {proposal.full_name} is listed at {LEVEL.code}."
 
 
 def _page(
@@ -179,6 +187,7 @@ def _page(
         "may_edit": is_own and found.state == State.RETURNED,
         "recusal": recusal if may_decide and found.state == State.WAITING else "",
         "is_own": is_own,
+        "edits": edits_to_show(now=moment, repository_ids=[found.repository_id]) if found.repository_id else [],
         "known": known,
         "consequences": consequences(known.level if known else UNLISTED, LEVEL.number) if decision else [],
         "criteria": policy.criteria_of(LEVEL.number),

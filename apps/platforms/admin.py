@@ -3,7 +3,16 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnly, site
-from apps.platforms.models import Invitation, LevelInterval, Membership, Platform, Repository
+from apps.platforms.models import (
+    AllowlistAlarm,
+    AllowlistEdit,
+    Demotion,
+    Invitation,
+    LevelInterval,
+    Membership,
+    Platform,
+    Repository,
+)
 
 
 @admin.register(Platform, site=site)
@@ -42,3 +51,24 @@ class InvitationAdmin(ReadOnly):
     list_select_related = ("platform", "invited_by")
     search_fields = ("platform__name", "note")
     exclude = ("digest",)
+
+
+@admin.register(AllowlistAlarm, site=site)
+class AllowlistAlarmAdmin(ReadOnly):
+    list_display = ("raised_at", "kind", "commit_sha", "cleared_at", "accepted_seq")
+    list_filter = ("kind",)
+
+
+@admin.register(AllowlistEdit, site=site)
+class AllowlistEditAdmin(ReadOnly):
+    list_display = ("event_seq", "repository", "level_before", "level", "state", "pull_number", "changed_at")
+    list_filter = ("state",)
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name",)
+
+
+@admin.register(Demotion, site=site)
+class DemotionAdmin(ReadOnly):
+    list_display = ("pull_number", "repository", "state", "level_before", "opened_at", "ended_at")
+    list_filter = ("state",)
+    list_select_related = ("repository",)

@@ -119,6 +119,8 @@ def parse(text: str) -> Allowlist:
 def dump(entries: Iterable[Entry]) -> str:
     """Write an allowlist file that upstream reads.
 
+    Oncalls below L3 are a list and elsewhere a comma string: the forms that every reader of upstream's has understood.
+
     Args: `entries` of levels 1 to 4, which keep their order within a level, and at level 3 within a device.
     Returns: the text; `parse` gives equal entries back.
     Raises: ValueError when the format cannot hold them: a repository twice, a device below level 3, no event at all.
@@ -129,19 +131,19 @@ def dump(entries: Iterable[Entry]) -> str:
         devices: dict[str, list[str]] = {}
         for entry in entries:
             if entry.level == number:
-                devices.setdefault(entry.device, []).extend(_entry_lines(entry, "    " if level == "L3" else "  - "))
+                devices.setdefault(entry.device, []).extend(entry_lines(entry, "    " if level == "L3" else "  - "))
         lines.append(f"{level}:")
         for device, below in devices.items():
-            lines += [f"  {_scalar(device)}:", *below] if level == "L3" else below
+            lines += [f"  {scalar(device)}:", *below] if level == "L3" else below
     text = "\n".join(lines) + "\n"
     if Counter(parse(text).entries) != Counter(entries):
         raise ValueError("the allowlist file has no way to write one of these entries")
     return text
 
 
-def _entry_lines(entry: Entry, lead: str) -> Iterator[str]:
-    """An entry as lines of the file, the first of them behind `lead`."""
-    oncalls = _scalar(", ".join(entry.oncalls)) if entry.oncalls else ""
+def entry_lines(entry: Entry, lead: str) -> Iterator[str]:
+    """An entry as lines of the file, the first of them behind `lead`: its indentation, and a dash where L3 has none."""
+    oncalls = _oncalls_text(entry)
     if entry.events == EVERY_EVENT:
         colon = ":" if oncalls or not lead.strip() else ""
         yield f"{lead}{entry.full_name}{colon} {oncalls}".rstrip()
@@ -153,7 +155,15 @@ def _entry_lines(entry: Entry, lead: str) -> Iterator[str]:
     yield f"{below}events: [{', '.join(sorted(entry.events))}]"
 
 
-def _scalar(text: str) -> str:
+def _oncalls_text(entry: Entry) -> str:
+    if not entry.oncalls:
+        return ""
+    if entry.level == LEVELS["L3"]:
+        return f"[{', '.join(map(scalar, entry.oncalls))}]"
+    return scalar(", ".join(entry.oncalls))
+
+
+def scalar(text: str) -> str:
     """A text in quotes, unless every YAML reader takes it for the same text without (`no` and `1.0` need them)."""
     return text if PLAIN.fullmatch(text) and text.lower() not in YAML_WORDS else json.dumps(text)
 

@@ -30,8 +30,10 @@ class LevelView(APIView):
     """`POST /api/v1/repositories/{owner}/{name}/level/`: change a repository's level directly.
 
     Body `{level, reason, evidence?, device?, expected_level?}`. 200 with the decision: its record, hashes and page.
+    Where upstream's file is the authority its `action` is `repository.level_decided`: in force when that says so.
     400 `malformed`; 401 `not_signed_in`; 403 `not_permitted`; 404; 409 `level_transition` (L3 and L4 are not reached
-    directly) or `level_stale` (`expected_level` is no longer the level).
+    directly), `level_stale` (`expected_level` is no longer the level) or `decision_waits` (an earlier one still waits
+    for the file).
     """
 
     access = Permission.LEVEL_CHANGE

@@ -50,6 +50,17 @@ def visible(value: str) -> None:
         raise ValidationError(finding.capitalize())
 
 
+class AcceptFileForm(forms.Form):
+    """Say why the file that a guard stopped is meant so."""
+
+    alarm = forms.UUIDField(widget=forms.HiddenInput)
+    reason = forms.CharField(
+        max_length=REASON_MAX,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Becomes part of the public log, for good.",
+    )
+
+
 class RenameForm(forms.Form):
     """What people call a platform, and its word in addresses."""
 

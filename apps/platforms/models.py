@@ -8,6 +8,7 @@ from django.db.models import F, Func, Q
 from django.db.models.functions import Lower
 
 from apps.core.ids import public_id
+from apps.platforms.enums import OPEN_EDITS, AlarmKind, DemotionState, EditState
 from apps.platforms.policy import EVENTS, LEVELS, WEBHOOK_EVENTS
 
 
@@ -248,3 +249,153 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"to {self.platform}: {self.note}"
+
+
+class UpstreamFile(models.Model):
+    """The allowlist file as the hub took it last: the good copy that stays in force whatever upstream shows since.
+
+    One row, while the file is the authority. `answered_at`: when GitHub last showed the file, good or not.
+    """
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    commit_sha = models.CharField(max_length=64, blank=True)
+    text = models.TextField(blank=True)
+    taken_at = models.DateTimeField(null=True, blank=True)
+    answered_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(id=1), name="platforms_upstream_file_single"),
+            models.CheckConstraint(
+                condition=Q(commit_sha="", taken_at=None) | (~Q(commit_sha="") & Q(taken_at__isnull=False)),
+                name="platforms_upstream_file_taken_whole",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"the file at {self.commit_sha[:12] or 'no commit yet'}"
+
+
+class AllowlistAlarm(models.Model):
+    """The file was not taken as upstream shows it, and why. `text` is what was refused, for whoever compares.
+
+    Open until a good file is taken, or until someone accepts exactly this commit. At most one is open.
+    """
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    kind = models.CharField(max_length=20, choices=AlarmKind.choices)
+    detail = models.TextField()
+    commit_sha = models.CharField(max_length=64, blank=True)
+    text = models.TextField(blank=True)
+    raised_at = models.DateTimeField()
+    cleared_at = models.DateTimeField(null=True, blank=True)
+    accepted_seq = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-raised_at", "-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=AlarmKind.values), name="platforms_alarm_kind"),
+            models.UniqueConstraint(
+                fields=["cleared_at"],
+                condition=Q(cleared_at=None),
+                nulls_distinct=False,
+                name="platforms_alarm_one_open",
+            ),
+            models.CheckConstraint(
+                condition=Q(accepted_seq=None) | Q(kind=AlarmKind.SHRINK), name="platforms_alarm_only_shrink_accepted"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.detail}"
+
+
+class AllowlistEdit(models.Model):
+    """A decision that waits for the file: the pull request that would make it so, and how far that is.
+
+    Level, device, oncalls and events are what was decided; at level 0 the entry is to go. `event_seq` is the decision.
+    """
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="edits")
+    event_seq = models.BigIntegerField(unique=True)
+    level_before = models.SmallIntegerField()
+    level = models.SmallIntegerField()
+    device = models.CharField(max_length=60, blank=True)
+    oncalls = ArrayField(models.CharField(max_length=39), default=list, blank=True)
+    events = ArrayField(models.CharField(max_length=20), default=list)
+    state = models.CharField(max_length=20, choices=EditState.choices, default=EditState.PENDING)
+    decided_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    pull_number = models.PositiveIntegerField(null=True, blank=True)
+    pull_url = models.CharField(max_length=500, blank=True)
+    commit_sha = models.CharField(max_length=64, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-event_seq"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=EditState.values), name="platforms_edit_state"),
+            models.CheckConstraint(
+                condition=Q(level__gte=0, level__lte=4, level_before__gte=0, level_before__lte=4),
+                name="platforms_edit_level",
+            ),
+            models.CheckConstraint(condition=~Q(level=3) | ~Q(device=""), name="platforms_edit_device_at_l3"),
+            models.CheckConstraint(condition=Q(events__contained_by=list(EVENTS)), name="platforms_edit_events_known"),
+            models.UniqueConstraint(
+                fields=["repository"],
+                condition=Q(state__in=["pending", "opening", "opened"]),
+                name="platforms_edit_open_once",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=["opened", "closed"]) | Q(pull_number__isnull=False),
+                name="platforms_edit_opened_has_pull",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["changed_at"],
+                condition=Q(state__in=["pending", "opening", "opened"]),
+                name="platforms_edit_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository} from {LEVELS[self.level_before].code} to {LEVELS[self.level].code}"
+
+    @property
+    def level_code(self) -> str:
+        return LEVELS[self.level].code
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_EDITS
+
+
+class Demotion(models.Model):
+    """Upstream's own pull request to lower a repository, made by its script. A record: nothing is decided here."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="demotions")
+    pull_number = models.PositiveIntegerField(unique=True)
+    pull_url = models.CharField(max_length=500)
+    title = models.CharField(max_length=300)
+    state = models.CharField(max_length=20, choices=DemotionState.choices, default=DemotionState.OPEN)
+    level_before = models.SmallIntegerField()
+    opened_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at", "-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=DemotionState.values), name="platforms_demotion_state"),
+            models.CheckConstraint(
+                condition=Q(state="open", ended_at=None) | (~Q(state="open") & Q(ended_at__isnull=False)),
+                name="platforms_demotion_ended",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["repository"], condition=Q(state="open"), name="platforms_demotion_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pull_number} about {self.repository}"

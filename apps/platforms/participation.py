@@ -11,9 +11,9 @@ from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import Actor, record
 from apps.core.errors import Problem
+from apps.platforms.edits import subject_of
 from apps.platforms.models import MaintenanceWindow, Participation, Repository
 from apps.platforms.policy import WEBHOOK_EVENTS, refuse_window
-from apps.platforms.services import subject_of
 
 PATTERNS_MAX = 20
 REF_MAX, LABEL_MAX = 200, 100

@@ -14,8 +14,22 @@ from apps.accounts.policy import allows_on_own_platform
 from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
 from apps.core.statements import prepared
-from apps.platforms.allowlist import FULL_NAME
-from apps.platforms.models import Invitation, MaintenanceWindow, Membership, Platform, Repository
+from apps.platforms import authority
+from apps.platforms.allowlist import FULL_NAME, Entry
+from apps.platforms.enums import OPEN_EDITS, PUT_BACK, DemotionState
+from apps.platforms.models import (
+    AllowlistAlarm,
+    AllowlistEdit,
+    Demotion,
+    Invitation,
+    MaintenanceWindow,
+    Membership,
+    Platform,
+    Repository,
+    UpstreamFile,
+)
+from apps.platforms.policy import STABLE, UNLISTED
+from apps.platforms.sync_policy import PUT_BACK_SHOWN_FOR
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -162,6 +176,75 @@ def window_or_404(repository: Repository, public_id: str) -> MaintenanceWindow:
         return MaintenanceWindow.objects.get(repository=repository, public_id=uuid.UUID(public_id))
     except (MaintenanceWindow.DoesNotExist, ValueError):
         raise Http404 from None
+
+
+def entry_of(repository: Repository) -> Entry:
+    """A repository as the allowlist file says it; at level 0 what the hub knows of one that is not listed."""
+    device = repository.device if repository.level == STABLE else ""
+    oncalls, events = tuple(repository.oncalls), frozenset(repository.events)
+    return Entry(repository.level, repository.full_name, device, oncalls, events)
+
+
+def listing() -> list[Entry]:
+    """The allowlist as it is in force: by level, at L3 by device, then by name, so that equal lists are equal files."""
+    listed = Repository.objects.filter(level__gt=UNLISTED)
+    return sorted(map(entry_of, listed), key=lambda entry: (entry.level, entry.device, entry.key))
+
+
+def known_entries() -> list[Entry]:
+    """Every repository the hub knows as an entry, those that are not listed at level 0; the longest known first."""
+    return [entry_of(repository) for repository in Repository.objects.order_by("pk")]
+
+
+def open_alarm() -> AllowlistAlarm | None:
+    """Why the allowlist file is not taken as upstream shows it; None while it is."""
+    return AllowlistAlarm.objects.filter(cleared_at=None).first()
+
+
+def upstream_file() -> UpstreamFile | None:
+    """The last good copy of upstream's file; None before the first round."""
+    return UpstreamFile.objects.first()
+
+
+def edits_to_show(*, now: datetime.datetime, repository_ids: Iterable[int] | None = None) -> list[AllowlistEdit]:
+    """Decisions that wait for upstream's file, and those put back lately that nobody decided anew: longest waiting
+    first. None where the hub itself owns the allowlist."""
+    if not authority.is_file():
+        return []
+    newer = AllowlistEdit.objects.filter(repository=OuterRef("repository"), event_seq__gt=OuterRef("event_seq"))
+    put_back = Q(state__in=PUT_BACK, changed_at__gt=now - PUT_BACK_SHOWN_FOR) & ~Exists(newer)
+    found = AllowlistEdit.objects.filter(Q(state__in=OPEN_EDITS) | put_back)
+    if repository_ids is not None:
+        found = found.filter(repository_id__in=list(repository_ids))
+    return list(found.select_related("repository__platform").order_by("event_seq"))
+
+
+def open_demotions(repository_ids: Iterable[int] | None = None) -> list[Demotion]:
+    """Upstream's own demotion pull requests that are open, oldest first. None where the hub owns the allowlist."""
+    if not authority.is_file():
+        return []
+    found = Demotion.objects.filter(state=DemotionState.OPEN)
+    if repository_ids is not None:
+        found = found.filter(repository_id__in=list(repository_ids))
+    return list(found.select_related("repository__platform").order_by("opened_at", "pk"))
+
+
+def open_edit_of(repository: Repository) -> AllowlistEdit | None:
+    """The decision about a repository that waits for upstream's file; None without one."""
+    return AllowlistEdit.objects.filter(repository=repository, state__in=OPEN_EDITS).first()
+
+
+def edit_of_decision(event_seq: int | None) -> AllowlistEdit | None:
+    """What became of a decision that waits, or waited, for upstream's file; None for one that was in force at once."""
+    return AllowlistEdit.objects.filter(event_seq=event_seq).first() if event_seq else None
+
+
+def has_open_demotion(repository_id: int) -> bool:
+    """Whether upstream's own demotion pull request about a repository is open: then it gets no new check runs, and
+    those that are open still finish. Asks nothing where the hub itself owns the allowlist."""
+    if not authority.is_file():
+        return False
+    return Demotion.objects.filter(repository_id=repository_id, state=DemotionState.OPEN).exists()
 
 
 @dataclass(frozen=True)

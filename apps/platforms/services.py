@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,17 @@ from apps.audit.services import HUB, Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
 from apps.core.wakeups import wake
-from apps.platforms.allowlist import DEVICE, Allowlist, Entry
+from apps.platforms import authority, edits
+from apps.platforms.allowlist import DEVICE, EVERY_EVENT, Allowlist, Entry
+from apps.platforms.allowlist_diff import compare
+from apps.platforms.edits import subject_of
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
-from apps.platforms.policy import LEVELS, ONBOARDING, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.policy import LEVELS, ONBOARDING, STABLE, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.selectors import entry_of
 from apps.platforms.topics import REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
 SLUG_MAX, NAME_MAX = 80, 100
-
-
-def subject_of(repository: Repository) -> Subject:
-    """The repository as the log names it."""
-    return Subject("repository", str(repository.public_id), repository.full_name)
 
 
 @transaction.atomic
@@ -129,11 +128,12 @@ def change_level(
     device: str = "",
     expected_level: int | None = None,
 ) -> Event:
-    """Set a repository's level directly: up to L2, or any lowering. Takes effect with the transaction.
+    """Set a repository's level directly: up to L2, or any lowering. Takes effect with the transaction; where a file
+    of upstream's is the authority, when that says so (`LEVEL_DECIDED`).
 
     `expected_level` is the level the decider saw; left out, the one that `repository` was read with.
     Returns the decision. Raises Problem: `malformed` (no reason), `level_transition` (the rule that refuses it),
-    `level_stale` (someone changed it meanwhile).
+    `level_stale` (someone changed it meanwhile), `decision_waits` (an earlier one still waits for the file).
     """
     reason = reason.strip()
     if not reason:
@@ -155,9 +155,9 @@ def change_level(
     if refusal := refuse_direct_change(locked.level, level, device=device or locked.device):
         raise Problem("level_transition", refusal, "level")
     verb = "raised" if level > locked.level else "lowered"
-    return _set_listing(
+    return _decide(
         locked,
-        _Listing(level, device or locked.device, locked.oncalls, locked.events),
+        _Listing(level, device or locked.device, locked.oncalls, locked.events or sorted(EVERY_EVENT)),
         actor=actor,
         now=now,
         summary=f"{locked.full_name} {verb} from {locked.level_code} to {LEVELS[level].code}",
@@ -176,14 +176,29 @@ class _Listing:
     events: list[str]
 
     @classmethod
-    def of(cls, repository: Repository) -> "_Listing":
-        return cls(repository.level, repository.device, repository.oncalls, repository.events)
+    def of(cls, repository: Repository, *, level: int | None = None) -> "_Listing":
+        known = repository.level if level is None else level
+        return cls(known, repository.device, repository.oncalls, repository.events)
 
     @classmethod
-    def from_entry(cls, entry: Entry, known: Repository | None) -> "_Listing":
+    def from_entry(cls, entry: Entry, known: Repository) -> "_Listing":
         # A device is written at L3 only; elsewhere the file does not speak of it and the known one stays.
-        device = entry.device or (known.device if known else "")
+        device = entry.device or known.device
         return cls(entry.level, device, list(entry.oncalls), sorted(entry.events))
+
+
+def _decide(repository: Repository, to: _Listing, **facts: Any) -> Event:
+    """What is decided here about a locked repository: in force at once, or with upstream's file where that decides."""
+    if not authority.is_file():
+        return _set_listing(repository, to, **facts)
+    name, device = repository.full_name, to.device if to.level == STABLE else ""
+    return edits.decide(
+        repository=repository,
+        to=Entry(to.level, name, device, tuple(to.oncalls), frozenset(to.events)),
+        before=_spelled(_Listing.of(repository)),
+        after=_spelled(to),
+        **{name: facts[name] for name in ("actor", "now", "reason", "evidence")},
+    )
 
 
 def _set_listing(
@@ -244,57 +259,57 @@ class Change:
 
 @transaction.atomic
 def import_allowlist(
-    *, allowlist: Allowlist, source: str, sha256: str, actor: Actor, now: datetime.datetime
+    *,
+    allowlist: Allowlist,
+    source: str,
+    sha256: str,
+    actor: Actor,
+    now: datetime.datetime,
+    evidence: dict[str, Any] | None = None,
+    decided: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[Change]:
     """Make the hub's listing equal to a parsed allowlist file: what the file leaves out becomes unlisted (L0).
 
     Any level may be set, as an external change without an evidence bundle: the file is upstream's decision, not the
-    hub's. `source` names the file, `sha256` its content. Returns what changed; an unchanged listing writes nothing.
+    hub's. `source` names the file, `sha256` its content, `evidence` what else is known of it. `decided` has the entries
+    that say what was decided here: key → evidence that names the decision. Returns what changed; an unchanged listing
+    writes nothing.
     """
     # One import or direct change at a time per repository: rows are locked in one order.
     known = {r.full_name.lower(): r for r in Repository.objects.select_for_update().order_by("pk")}
-    changes = []
-    for entry in allowlist.entries:
-        repository = known.get(entry.full_name.lower())
-        is_new = repository is None
-        if repository is None:
-            repository = _create_repository(entry.full_name, now)
-        to = _Listing.from_entry(entry, repository)
-        before = _Listing.of(repository)
-        if to != before or is_new:
-            changes.append((repository, to, before, entry.line, is_new))
-    listed = {entry.full_name.lower() for entry in allowlist.entries}
-    for name, repository in known.items():
-        before = _Listing.of(repository)
-        if name not in listed and before.level != UNLISTED:
-            changes.append((repository, dataclasses.replace(before, level=UNLISTED), before, 0, False))
+    found = compare(map(entry_of, known.values()), allowlist.entries)
+    repositories = [known.get(one.entry.key) or _create_repository(one.full_name, now) for one in found]
     outcome = []
-    for repository, to, before, line, is_new in changes:
-        summary = _import_summary(repository, before, to, is_new)
+    for one, repository in zip(found, repositories, strict=True):
+        to = _Listing.from_entry(one.after, repository) if one.after else _Listing.of(repository, level=UNLISTED)
+        ours = (decided or {}).get(one.entry.key, {})
         event = _set_listing(
             repository,
             to,
             actor=actor,
             now=now,
-            summary=summary,
-            reason=f"external change: allowlist {source}",
-            evidence={"bundle": "none", "source": source, "sha256": sha256, "line": line},
-            action=Action.REPOSITORY_LISTED if is_new else None,
+            summary=one.summary,
+            reason=f"decision #{ours['decision']}, in {source}" if ours else f"external change: allowlist {source}",
+            evidence={"bundle": "none", "source": source, "sha256": sha256, "line": one.after.line if one.after else 0}
+            | (evidence or {})
+            | ours,
+            action=None if one.before else Action.REPOSITORY_LISTED,
         )
-        outcome.append(Change(repository.full_name, summary, event.seq))
+        outcome.append(Change(repository.full_name, one.summary, event.seq))
     return outcome
 
 
-def _import_summary(repository: Repository, before: _Listing, to: _Listing, is_new: bool) -> str:
-    name, old, new = repository.full_name, LEVELS[before.level].code, LEVELS[to.level].code
-    if is_new:
-        return f"{name} listed at {new}"
-    if to.level == UNLISTED:
-        return f"{name} taken off the allowlist, from {old}"
-    if to.level != before.level:
-        return f"{name} {'raised' if to.level > before.level else 'lowered'} from {old} to {new}"
-    names = [f.name for f in dataclasses.fields(_Listing) if getattr(before, f.name) != getattr(to, f.name)]
-    return f"{name}: {' and '.join(names)} changed"
+def import_by_hand(
+    *, allowlist: Allowlist, source: str, sha256: str, actor: Actor, now: datetime.datetime
+) -> list[Change]:
+    """`import_allowlist` of a file that an operator brings. Raises Problem `allowlist_elsewhere` where the hub follows
+    a file of upstream's: the next sync would undo the import."""
+    if authority.is_file():
+        raise Problem(
+            "allowlist_elsewhere",
+            f"{authority.address()} is the allowlist: change it there, the hub follows. `--dry-run` compares.",
+        )
+    return import_allowlist(allowlist=allowlist, source=source, sha256=sha256, actor=actor, now=now)
 
 
 @transaction.atomic
@@ -310,11 +325,12 @@ def list_repository(
     actor: Actor,
     now: datetime.datetime,
 ) -> tuple[Repository, Event]:
-    """Put a repository that is not listed on the allowlist, at L1. Takes effect with the transaction.
+    """Put a repository that is not listed on the allowlist, at L1. Takes effect with the transaction; where a file of
+    upstream's is the authority, when that says so (`LEVEL_DECIDED`).
 
     One that the hub knows stays with its platform; for a new one a platform called `platform_name` is made. Returns the
     repository and the decision. Raises Problem: `malformed` (no reason), `already_listed`, `level_stale` (someone
-    listed it meanwhile).
+    listed it meanwhile), `decision_waits` (an earlier one still waits for the file).
     """
     reason = reason.strip()
     if not reason:
@@ -331,7 +347,7 @@ def list_repository(
         detail = f"{repository.full_name} is listed already, at {repository.level_code}: change its level instead."
         raise Problem("already_listed", detail)
     name, code = repository.full_name, LEVELS[ONBOARDING].code
-    event = _set_listing(
+    event = _decide(
         repository,
         _Listing(ONBOARDING, device or repository.device, list(oncalls), sorted(events)),
         actor=actor,

@@ -7,6 +7,7 @@ from celery import shared_task
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.platforms import authority, edits, sync
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
 from apps.platforms.services import pin_identity
@@ -45,3 +46,29 @@ def pin_the_unpinned() -> int:
     for key in keys:
         pin_repository.delay(key)
     return len(keys)
+
+
+def enqueue_edits(keys: list[str]) -> None:
+    """Wake-up handler of `allowlist_edit_pending`."""
+    for key in keys:
+        open_pull_request.delay(int(key))
+
+
+def enqueue_sync(keys: list[str]) -> None:
+    """Wake-up handler of `allowlist_sync_wanted`."""
+    sync_allowlist.delay()
+
+
+@shared_task
+def open_pull_request(edit_pk: int) -> str | None:
+    """Open the pull request of one decision."""
+    return edits.open_pull_request(edit_pk=edit_pk, now=now())
+
+
+@shared_task
+def sync_allowlist() -> None:
+    """Follow the allowlist file, where one is the authority; wake decisions whose pull request is not open yet."""
+    if not authority.is_file():
+        return
+    edits.sweep(now=now())
+    sync.sync(now=now())

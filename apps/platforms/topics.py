@@ -1,3 +1,8 @@
 """Wake-up topics of platforms. Keys are primary keys as text."""
 
 REPOSITORY_UNPINNED = "repository_unpinned"
+EDIT_PENDING = "allowlist_edit_pending"
+SYNC_WANTED = "allowlist_sync_wanted"
+# Heard by governance, which owns proposals and e-mails.
+DECISION_PUT_BACK = "decision_put_back"
+ALLOWLIST_ALARM = "allowlist_alarm"

@@ -1,9 +1,11 @@
 from django.urls import path
 
-from apps.platforms import member_views, participation_views, views
+from apps.platforms import allowlist_views, member_views, participation_views, views
 
 app_name = "platforms"
 urlpatterns = [
+    path("allowlist/", allowlist_views.allowlist, name="allowlist"),
+    path("allowlist.yml", allowlist_views.published, name="allowlist_file"),
     path("repositories/<str:owner>/<str:name>/level/", views.level, name="level"),
     path("repositories/<str:owner>/<str:name>/participation/", participation_views.participation, name="participation"),
     path("platforms/<slug:slug>/name/", views.rename, name="rename"),

@@ -6,14 +6,17 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.services import actor_of
+from apps.audit.enums import Action
+from apps.audit.models import Event
 from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Permission
+from apps.platforms import authority
 from apps.platforms.forms import LevelForm, RenameForm
 from apps.platforms.models import Repository
 from apps.platforms.policy import LEVELS, Level, consequences, direct_targets, suggested_target
-from apps.platforms.selectors import platform_or_404, repository_or_404
+from apps.platforms.selectors import edits_to_show, platform_or_404, repository_or_404
 from apps.platforms.services import change_level, rename_platform
 
 
@@ -51,10 +54,15 @@ def level(request: HttpRequest, owner: str, name: str) -> HttpResponse:
         except Problem as problem:
             form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
         else:
-            said = f"Decision #{event.seq}: {repository.full_name} is now at {LEVELS[values['level']].code}."
-            messages.success(request, said)
+            messages.success(request, _said(event, repository, LEVELS[values["level"]].code))
             return redirect("public:platform", slug=repository.platform.slug)
     return render(request, "platforms/repository_level.html", _level_context(repository, form, target))
+
+
+def _said(event: Event, repository: Repository, code: str) -> str:
+    if event.action == Action.LEVEL_DECIDED:
+        return f"Decision #{event.seq}: {repository.full_name} is at {code} when upstream's file says so."
+    return f"Decision #{event.seq}: {repository.full_name} is now at {code}."
 
 
 def _level_context(repository: Repository, form: LevelForm, target: Level) -> dict[str, object]:
@@ -63,6 +71,8 @@ def _level_context(repository: Repository, form: LevelForm, target: Level) -> di
         "form": form,
         "targets": direct_targets(repository.level),
         "target": target,
+        "file": authority.address() if authority.is_file() else None,
+        "waiting": edits_to_show(now=now(), repository_ids=[repository.pk]),
         "consequences": consequences(repository.level, target.number),
     }
 

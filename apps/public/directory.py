@@ -12,7 +12,7 @@ from apps.core.clock import now
 from apps.core.permissions import Open
 from apps.core.rendering import render_page
 from apps.platforms.forms import DirectoryForm
-from apps.platforms.selectors import platforms_found
+from apps.platforms.selectors import open_demotions, platforms_found
 from apps.relay import selectors as relay_selectors
 from apps.relay.forms import RejectionForm
 
@@ -36,6 +36,7 @@ def platforms(request: HttpRequest) -> HttpResponse:
         "form": form,
         "page": page,
         "sort": filters.sort,
+        "demoted": {demotion.repository_id for demotion in open_demotions()},
         "places": places,
         "search_query": request.GET.get("q", ""),
     }

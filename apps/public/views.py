@@ -20,7 +20,8 @@ from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
-from apps.platforms.selectors import may_on_platform, platform_or_404, windows_of
+from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404, windows_of
+from apps.platforms.sync_policy import GUARDS
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, heard_of, overview_groups, tiles
 from apps.relay import fields, identity, limits, nights
 from apps.relay import policy as relay_policy
@@ -101,6 +102,8 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "is_private_visible": private is not None,
         "private_callbacks": None if private is None else list(private[:PRIVATE_SHOWN]),
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
+        "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
+        "demotions": open_demotions([repository.pk for repository in repositories]),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
@@ -177,6 +180,7 @@ def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     context = {
         "levels": LEVELS,
+        "guards": GUARDS,
         "roles": ROLES,
         "criteria": governance_policy.CRITERIA,
         "moves": governance_policy.MOVES,

@@ -7,8 +7,8 @@ from django.db import transaction
 from apps.audit.enums import Action
 from apps.audit.services import Actor, record
 from apps.core.errors import Problem
+from apps.platforms.edits import subject_of
 from apps.platforms.models import Repository
-from apps.platforms.services import subject_of
 from apps.relay.models import TimeLimit
 from apps.relay.policy import LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS
 

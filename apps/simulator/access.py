@@ -17,7 +17,7 @@ APP_JWT_SECONDS = 600  # GitHub takes no App JWT that lives longer
 CLOCK_DRIFT_SECONDS = 60
 
 # What the App was granted when it was installed.
-GRANTED = {"actions": "write", "checks": "write", "contents": "write", "metadata": "read", "pull_requests": "read"}
+GRANTED = {"actions": "write", "checks": "write", "contents": "write", "metadata": "read", "pull_requests": "write"}
 
 
 @dataclass(frozen=True)

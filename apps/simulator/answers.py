@@ -7,8 +7,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from apps.simulator import shapes
+from apps.simulator import content_routes, shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
+from apps.simulator.content_routes import Asked
+from apps.simulator.contents import Contents
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
 from apps.simulator.oauth import OAuth
@@ -36,6 +38,7 @@ class Answers:
         dispatches: Dispatches,
         oauth: OAuth,
         runs: Runs,
+        contents: Contents,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -45,6 +48,7 @@ class Answers:
         self._dispatches = dispatches
         self._oauth = oauth
         self._runs = runs
+        self._contents = contents
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -52,7 +56,21 @@ class Answers:
         for method, pattern, view in _ROUTES:
             if method == request.method and (match := pattern.fullmatch(request.path)):
                 return view(self, request, **match.groupdict())
-        raise Refusal(404, "Not Found")
+        return self._of_contents(request)
+
+    def _of_contents(self, request: Request) -> Answer:
+        """What a repository holds (content_routes.py). Raises Refusal 404 where no route fits."""
+        match = re.match(_REPOSITORY + r"(?P<rest>/.+)", request.path)
+        if match is None:
+            raise Refusal(404, "Not Found")
+        repository = self._repository(request, match["full_name"], match["number"])
+        if isinstance(repository, Answer):
+            return repository
+        held = self._contents.of(repository.id)
+        found = content_routes.answer(Asked(request, repository, held, self._access, self._url()), match["rest"])
+        if found is None:
+            raise Refusal(404, "Not Found")
+        return found
 
     def _get_app(self, request: Request) -> Answer:
         self._access.require_app(request.bearer())

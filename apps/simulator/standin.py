@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
+from apps.simulator.contents import Contents, RepositoryContents
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.faults import Fault, Faults, Kind
@@ -78,6 +79,7 @@ class GitHubStandIn:
         self.delay_seconds = 0.0
         self._keys = SigningKeys(oidc_private_key or new_key())
         self._directory = Directory()
+        self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
         self.people = People()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
@@ -89,6 +91,7 @@ class GitHubStandIn:
             dispatches=self._dispatches,
             oauth=self.oauth,
             runs=self._runs,
+            contents=self._contents,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
@@ -174,6 +177,10 @@ class GitHubStandIn:
     def add_commit(self, repository: str, sha: str) -> None:
         """Let a repository have this commit. Raises KeyError for an unknown repository."""
         self._runs.add_commit(self._id_of(repository), sha)
+
+    def contents(self, full_name: str) -> RepositoryContents:
+        """What a repository holds: files, branches, pull requests. Raises KeyError for an unknown one."""
+        return self._contents.of(self._id_of(full_name))
 
     def _id_of(self, repository: str) -> int:
         found = self._directory.find(repository)

@@ -15,7 +15,7 @@ LEVEL, RENAME = Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME
 PRIVATE, REJECTION = Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW
 COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
-LIMIT, HEALTH = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW
+LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
@@ -23,11 +23,11 @@ def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}),
-        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH, *OUTBOX}, set()),
+        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT}, set()),
+        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH, LIST, *OUTBOX}, set()),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | OUTBOX,
+            | {LIST, *OUTBOX},
             set(),
         ),
     }

@@ -27,6 +27,8 @@ ROUTES: dict[str, Access] = {
     "staff/components/": Permission.COMPONENT_VIEW,
     "staff/health/": Permission.HEALTH_VIEW,
     "policy/": Open.PUBLIC,
+    "allowlist/": Permission.ALLOWLIST_VIEW,
+    "allowlist.yml": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "repositories/<str:owner>/<str:name>/participation/": Open.SIGNED_IN,
     "dispatches/": Permission.DISPATCH_VIEW,
@@ -72,7 +74,8 @@ READ_BY_MACHINES = {"api/v1/dispatches/": "GET"}
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
-    *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
+    *("core/wakeup", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
+    *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
 )

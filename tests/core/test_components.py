@@ -43,6 +43,7 @@ WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral",
     "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out", "ignored",
     "waiting", "returned", "accepted", "withdrawn",
+    "opening", "opened", "open", "merged", "closed", "failed",
     "met", "not met", "no result", "ok", "broken",
 }  # fmt: skip
 
@@ -50,7 +51,8 @@ WORDS = {
 def test_the_status_table_names_every_state_with_a_known_tone() -> None:
     assert set(STATUS) == WORDS
     assert {tone for tone, _shape in STATUS.values()} == set(TONES)
-    assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == {"success", "accepted", "met", "ok"}
+    good = {"success", "accepted", "merged", "met", "ok"}
+    assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == good
 
 
 def test_one_shape_never_has_two_meanings_within_the_buckets() -> None:

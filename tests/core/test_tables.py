@@ -13,6 +13,7 @@ from apps.core.admin import site
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.members import create_invitation
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion
 from apps.relay.models import CommitLookup, TimeLimit
 from tests.architecture.test_routes import TABLES
 from tests.factories.jobs import callback, dispatch, job, rejection
@@ -37,6 +38,14 @@ def rows(db: None) -> Any:
     create_invitation(platform=repository.platform, note="Bo", inviter=member, actor=TESTS, now=now())
     callback(job(repository, "success", dispatch=dispatch(repository)))
     rejection(repository)
+    at = now()
+    AllowlistAlarm.objects.create(kind="empty", detail="it has no content", raised_at=at, cleared_at=at)
+    AllowlistEdit.objects.create(
+        repository=repository, event_seq=1, level_before=1, level=2, state="merged", decided_at=at, changed_at=at
+    )
+    Demotion.objects.create(
+        repository=repository, pull_number=7, title="Down", level_before=2, state="closed", opened_at=at, ended_at=at
+    )
     TimeLimit.objects.create(repository=repository, job_name="build", seconds=3_600, declared_at=now())
     CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=now())
     Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})

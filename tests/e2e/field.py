@@ -12,7 +12,7 @@ from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
-from apps.platforms.models import Repository
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository, UpstreamFile
 from apps.platforms.participation import announce_window
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
@@ -100,6 +100,7 @@ def grow() -> Field:
     _, code = create_invitation(
         platform=acme.platform, note="Zoe", inviter=people["admin"], actor=actor_of(people["admin"]), now=moment
     )
+    _upstream(acme, decision.seq)
     Wakeup.objects.get_or_create(topic="results.count", key="1:2026-01-01", defaults={"created_at": moment})
     return Field(
         **people,
@@ -167,6 +168,59 @@ def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor:
         note="New cards",
         actor=actor,
         now=now(),
+    )
+
+
+def _upstream(acme: Repository, decision: int) -> None:
+    """What a hub that follows upstream's file has in its tables."""
+    AllowlistAlarm.objects.create(
+        kind="empty", detail="it has no content", raised_at=days_ago(3), cleared_at=days_ago(2)
+    )
+    AllowlistEdit.objects.create(
+        repository=acme,
+        event_seq=decision,
+        level_before=1,
+        level=2,
+        state="merged",
+        decided_at=days_ago(9),
+        changed_at=days_ago(8),
+    )
+    Demotion.objects.create(
+        repository=acme,
+        pull_number=7,
+        title="Demote acme/torch",
+        level_before=3,
+        state="closed",
+        opened_at=days_ago(9),
+        ended_at=days_ago(8),
+    )
+
+
+def follow_upstream(acme: Repository) -> None:
+    """What stands on pages while upstream's file decides: an alarm, a decision that waits, a demotion."""
+    text = "L2:\n  - kestrel/torch\n  - new/torch: zoe\n"
+    UpstreamFile.objects.create(commit_sha="c4" * 20, text=text, taken_at=days_ago(3), answered_at=days_ago(0))
+    AllowlistAlarm.objects.create(
+        kind="shrink",
+        detail="3 of 4 entries are gone: acme/torch (L2), zephyr/torch (L1), quartz/torch (L1)",
+        commit_sha="c5" * 20,
+        text=text,
+        raised_at=days_ago(1),
+    )
+    AllowlistEdit.objects.create(
+        repository=acme,
+        event_seq=1,
+        level_before=2,
+        level=1,
+        state="opened",
+        pull_number=8,
+        pull_url="https://github.com/pytorch/pytorch/pull/8",
+        error="GitHub answered 502",
+        decided_at=days_ago(2),
+        changed_at=days_ago(2),
+    )
+    Demotion.objects.create(
+        repository=acme, pull_number=9, title="Demote acme/torch", level_before=2, opened_at=days_ago(1)
     )
 
 

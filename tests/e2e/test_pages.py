@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 from apps.core.admin import site as tables
 from tests.architecture.test_routes import machine, routes
 from tests.e2e.conftest import Watch
-from tests.e2e.field import Field
+from tests.e2e.field import Field, follow_upstream
 
 VISITOR, VENDOR, MAINTAINER, OPERATOR, ADMIN = VIEWERS = ("visitor", "vendor", "maintainer", "operator", "admin")
 
@@ -60,6 +60,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
+    "allowlist/": (Look("/allowlist/", (MAINTAINER, OPERATOR)),),
     "platforms/<slug:slug>/members/": (
         Look("/platforms/{private_platform}/members/", (VENDOR,)),
         Look("/platforms/{platform}/members/", (VENDOR, MAINTAINER)),
@@ -103,6 +104,7 @@ NO_PAGES = {
     "proposals/<uuid:public_id>/withdraw/": "a POST; GET leads to the proposal",
     "repositories/<str:owner>/<str:name>/claim/": "a POST",
     "admin/jsi18n/": "a script",
+    "allowlist.yml": "YAML",
     "healthz": "JSON",
     "readyz": "JSON",
 }
@@ -175,6 +177,26 @@ def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
     found["light at 360 px"] = serious(page, **OF_COLOUR)
     found["wider than 360 px"] = overflow(page)
     return {what: wrong for what, wrong in found.items() if wrong}
+
+
+UPSTREAM_PAGES = (
+    *("/allowlist/", "/console/", "/platforms/{platform}/", "/platforms/"),
+    "/repositories/{repository}/level/",
+)
+
+
+def test_nothing_is_wrong_where_upstreams_file_decides(
+    new_page: Callable[..., Page], watch: Watch, field: Field, settings: Any
+) -> None:
+    settings.ALLOWLIST_AUTHORITY = "file"
+    settings.ALLOWLIST_URL = "https://github.com/pytorch/pytorch/blob/main/.github/allowlist.yml"
+    follow_upstream(field.acme)
+    page = new_page(who=field.maintainer.username)
+    pages = [Look(address.format_map(field.addresses())) for address in UPSTREAM_PAGES]
+    found = {look.address: wrong for look in pages if (wrong := faults(page, look, watch))}
+    assert found == {}
+    page.goto("/allowlist/")
+    assert page.get_by_role("button", name="Take the file as it is").is_visible()
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)

@@ -111,6 +111,7 @@ def test_a_proposal_waits_for_the_maintainers(client: Client, zoe: User) -> None
         "state": "pending",
         "attempts": 0,
         "sent_at": None,
+        "alarm_id": None,
         "error": "",
     }
     assert list(Wakeup.objects.values_list("topic", "key")) == [("notice_pending", str(notice.pk))]

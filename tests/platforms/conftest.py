@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.factories.upstream import upstream
 from tests.live import Hub
 from tests.sign_in import Browser, github
 
-__all__ = ["github"]
+__all__ = ["github", "upstream"]
 
 
 @pytest.fixture

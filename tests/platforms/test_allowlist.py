@@ -464,6 +464,7 @@ def test_dump() -> None:
         Entry(1, "c/three"),
         Entry(3, "d/four", "no"),
         Entry(3, "e/five", "xpu", ("Bob", "carol"), PULL_REQUEST_ONLY),
+        Entry(3, "g/seven", "xpu", ("1", "no")),
         Entry(1, "1/1.0", oncalls=("1",)),
         Entry(1, "f/six", oncalls=("null",)),
     ]
@@ -477,10 +478,11 @@ def test_dump() -> None:
         "      events: [nightly]\n"
         "L3:\n"
         "  xpu:\n"
-        "    a/one: alice\n"
+        "    a/one: [alice]\n"
         "    e/five:\n"
-        "      oncalls: Bob, carol\n"
+        "      oncalls: [Bob, carol]\n"
         "      events: [pull_request]\n"
+        '    g/seven: ["1", "no"]\n'
         '  "no":\n'
         "    d/four:\n"
         "L4:\n"
@@ -541,7 +543,8 @@ def read_naively(text: str) -> list[Entry]:
 def naive_entry(level: int, device: str, item: Any) -> Entry:
     name, value = next(iter(item.items())) if isinstance(item, dict) else (item, None)
     settings: dict[str, Any] = value if isinstance(value, dict) else {"oncalls": value}
-    oncalls = (settings.get("oncalls") or "").split(", ")
+    said = settings.get("oncalls") or ""
+    oncalls = said if isinstance(said, list) else said.split(", ")
     return Entry(level, name, device, tuple(filter(None, oncalls)), frozenset(settings.get("events", EVERY_EVENT)))
 
 

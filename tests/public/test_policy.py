@@ -28,6 +28,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
     assert set(page.tables) == {
         *(
             "levels",
+            "guards",
             "roles",
             "criteria",
             "proposals",
@@ -59,6 +60,22 @@ def test_sending_again(page: Page) -> None:
 def test_levels(page: Page) -> None:
     assert page.tables["levels"] == [
         (f"{level.code} {level.name}", level.events, level.results, level.check, level.blocks) for level in LEVELS
+    ]
+
+
+def test_guards(page: Page) -> None:
+    good = "with a good file"
+    assert page.tables["guards"] == [
+        ("a web page", "The file is a web page.", good),
+        ("empty", "The file is empty, or lists nobody while the hub lists somebody.", good),
+        ("not an allowlist", "The file is not UTF-8, or has a problem that `allowlist lint` names.", good),
+        (
+            "much is gone",
+            "More than 20 % of the entries are gone at once, and more than 2; or more than 1 of those at L3 and L4.",
+            "with a good file, or when a maintainer accepts this one",
+        ),
+        ("refused by GitHub", "GitHub refuses the file: it is gone, too large, or not for the App.", good),
+        ("GitHub is silent", "GitHub has not shown the file for 30 minutes.", good),
     ]
 
 

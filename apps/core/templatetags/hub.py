@@ -50,6 +50,13 @@ STATUS: dict[str, tuple[str, str]] = {
     "returned": ("warn", "▲"),
     "accepted": ("good", "●"),
     "withdrawn": ("quiet", "⊘"),
+    # decisions that wait for upstream's file, and pull requests
+    "opening": ("info", "◐"),
+    "opened": ("info", "◆"),
+    "open": ("info", "◔"),
+    "merged": ("good", "●"),
+    "closed": ("quiet", "⊘"),
+    "failed": ("bad", "■"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),
