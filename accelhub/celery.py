@@ -30,6 +30,7 @@ BEAT = [
     ("apps.core.tasks.drain_wakeups", 2, "wake-ups whose enqueue was lost"),
     ("apps.core.tasks.drain_lazy_wakeups", 10, "work that many changes in a row share: counting days"),
     ("apps.relay.tasks.sweep_dispatches", 30, "dispatches whose task was lost"),
+    ("apps.checks.tasks.sweep_checks", 30, "check runs and re-runs whose task was lost, or whose next attempt is due"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),

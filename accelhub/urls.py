@@ -9,6 +9,7 @@ urlpatterns = [
     path("", include("apps.public.urls")),
     path("", include("apps.platforms.urls")),
     path("", include("apps.governance.urls")),
+    path("", include("apps.checks.urls")),
     path("", include("apps.console.urls")),
     path("", include("apps.audit.urls")),
     path("", include("apps.accounts.urls")),

@@ -10,9 +10,11 @@ import json
 import logging
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import requests
 from django.conf import settings
@@ -28,7 +30,14 @@ TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 
 
 class GitHubUnavailable(Exception):
-    """GitHub did not answer, or answered 5xx or a rate limit: the same request may succeed later."""
+    """GitHub did not answer, or answered 5xx or a rate limit: the same request may succeed later.
+
+    `wait_seconds`: how long GitHub asks to wait at least; 0 where it does not ask. It may be absurd: cap it.
+    """
+
+    def __init__(self, detail: str, wait_seconds: float = 0.0) -> None:
+        super().__init__(detail)
+        self.wait_seconds = wait_seconds
 
 
 class GitHubRefused(Exception):
@@ -86,6 +95,46 @@ class GitHubClient:
             # The client is lazy: until it is completed, a name is only what we asked for.
             repo = github.get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
+
+    def create_check_run(self, full_name: str, fields: Mapping[str, Any]) -> int:
+        """`POST /repos/{owner}/{repo}/check-runs`, `fields` as GitHub documents them. Returns the check run's id.
+
+        Raises GitHubUnavailable or GitHubRefused.
+        """
+        return int(self._ask(full_name, "POST", "check-runs", fields, expects=201)["id"])
+
+    def update_check_run(self, full_name: str, check_run_id: int, fields: Mapping[str, Any]) -> None:
+        """`PATCH /repos/{owner}/{repo}/check-runs/{id}`. Raises GitHubUnavailable or GitHubRefused."""
+        self._ask(full_name, "PATCH", f"check-runs/{check_run_id}", fields, expects=200)
+
+    def check_runs_named(self, full_name: str, head_sha: str, name: str) -> list[dict[str, Any]]:
+        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs` of one name, at most 100, whoever made them.
+
+        Raises GitHubUnavailable or GitHubRefused.
+        """
+        query = f"check_name={quote(name, safe='')}&filter=all&per_page=100"
+        found = self._ask(full_name, "GET", f"commits/{head_sha}/check-runs?{query}", None, expects=200)
+        return list(found["check_runs"])
+
+    def rerun(self, full_name: str, run_id: str, scope: str) -> None:
+        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/{scope}`; `scope` is `rerun` or `rerun-failed-jobs`.
+
+        Raises GitHubUnavailable or GitHubRefused (403 where the run is not over).
+        """
+        self._ask(full_name, "POST", f"actions/runs/{quote(run_id, safe='')}/{scope}", {}, expects=201)
+
+    def _ask(
+        self, full_name: str, method: str, path: str, fields: Mapping[str, Any] | None, *, expects: int
+    ) -> dict[str, Any]:
+        """One request about a repository, as the App's installation there. Any status but `expects` is a refusal."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            body = None if fields is None else dict(fields)
+            status, headers, output = github.requester.requestJson(method, f"/repos/{full_name}/{path}", input=body)
+            if status == 401:
+                self._tokens.pop(full_name.lower(), None)
+            if status != expects:
+                raise github.requester.createException(status, headers, _object(output))
+            return _object(output)
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))

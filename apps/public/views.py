@@ -12,6 +12,8 @@ from django.shortcuts import render
 
 from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
+from apps.checks import policy as checks_policy
+from apps.checks import selectors as checks_selectors
 from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import CODES
@@ -146,6 +148,7 @@ def _side_by_side(
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
         "deliveries": [(delivery, rounds.get(delivery.pk, [])) for delivery in shown],
+        "checks": list(checks_selectors.checks_of_commits(delivery.head_sha for delivery in shown)),
         "nightlies": nightlies,
         "now": now(),
     }
@@ -160,6 +163,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "job": found,
         "trust": relay_policy.trust_of(found.bucket),
         "callbacks": list(relay_selectors.callbacks_of(found)),
+        "check": checks_selectors.check_of(found),
         "now": now(),
     }
     return render(request, "public/job.html", context)
@@ -175,9 +179,11 @@ def policy(request: HttpRequest) -> HttpResponse:
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
-        "webhook_rules": relay_policy.WEBHOOK_RULES,
+        "webhook_rules": (*relay_policy.WEBHOOK_RULES, *relay_policy.CHECK_RULES),
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,
+        "check_rules": checks_policy.RULES,
+        "conclusions": checks_policy.CONCLUSIONS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,

@@ -11,7 +11,7 @@ from django.db import connection
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
 from apps.platforms.models import Repository
-from apps.platforms.policy import PUBLIC_FROM, UNLISTED
+from apps.platforms.policy import CHECKS_FROM, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.platforms.services import pin_identity
 from apps.relay import fields, policy, store
@@ -77,7 +77,16 @@ def _apply(
     if row.answer is Answer.DUPLICATE:
         return Outcome(Answer.DUPLICATE, known.job_public_id)
     bucket = policy.bucket_of_report(callback.report)
-    job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
+    job = store.write(
+        standing.repository_id,
+        callback,
+        known,
+        row,
+        bucket=bucket,
+        claims=identity.claims,
+        has_checks=standing.level >= CHECKS_FROM,
+        now=now,
+    )
     if job is None:
         return None
     if row.answer is Answer.CONFLICT:

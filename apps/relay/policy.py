@@ -34,13 +34,32 @@ WEBHOOK_RULES: tuple[WebhookRule, ...] = (
     WebhookRule(PULL_REQUEST, "closed", "dispatched"),
     WebhookRule(PUSH, None, "dispatched, every ref"),
 )
-SUPPORTED_EVENTS = frozenset(rule.event for rule in WEBHOOK_RULES)
+# What is sent to nobody and concerns check runs alone.
+CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
+CHECKS_LABEL = "ciflow/crcr/"
+CHECK_RULES: tuple[WebhookRule, ...] = (
+    WebhookRule(PULL_REQUEST, "labeled", f"check runs, where the label is {CHECKS_LABEL}<device>"),
+    WebhookRule(PULL_REQUEST, "unlabeled", f"check runs, where the label is {CHECKS_LABEL}<device>"),
+    WebhookRule(CHECK_RUN, "rerequested", "the failed jobs of its run are run again"),
+    WebhookRule(CHECK_SUITE, "rerequested", "each run behind its check runs is run again"),
+)
+SUPPORTED_EVENTS = frozenset(rule.event for rule in (*WEBHOOK_RULES, *CHECK_RULES))
 _DISPATCHED = frozenset((rule.event, rule.action) for rule in WEBHOOK_RULES)
 
 
 def is_dispatched(event: str, action: str | None) -> bool:
     """Whether a webhook of this event and action is sent on to downstream repositories."""
     return (event, action) in _DISPATCHED
+
+
+_FOR_CHECKS = frozenset((rule.event, rule.action) for rule in CHECK_RULES)
+
+
+def concerns_checks_alone(event: str, action: str | None, label: str) -> bool:
+    """Whether a webhook is sent to nobody, yet changes check runs. `label` is the one that the webhook is about."""
+    if (event, action) not in _FOR_CHECKS:
+        return False
+    return event != PULL_REQUEST or label.lower().startswith(CHECKS_LABEL)
 
 
 def participates(events: Iterable[str], event: str) -> bool:
