@@ -78,6 +78,7 @@ class Told:
 
     at: datetime.datetime
     action: str
+    is_open: bool
     devices: frozenset[str]
     label: str | None = None
 
@@ -97,14 +98,13 @@ def wish_after(known: Wish | None, told: Told) -> Wish | None:
     GitHub's times are whole seconds, and webhooks overtake each other. A later one tells everything. Of two in the same
     second the one that came last decides about its own label only, so that neither undoes what the other did.
     """
-    is_open = told.action != "closed"
     if known is None or told.at > known.at:
-        return Wish(told.at, is_open, _with_own(told.devices, told))
+        return Wish(told.at, told.is_open, _with_own(told.devices, told))
     if told.at < known.at:
         return None
     if told.label is not None:
         return Wish(known.at, known.is_open, _with_own(known.devices, told))
-    return Wish(known.at, is_open, known.devices)
+    return Wish(known.at, told.is_open, known.devices)
 
 
 def _with_own(devices: frozenset[str], told: Told) -> frozenset[str]:

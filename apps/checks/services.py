@@ -196,14 +196,11 @@ def _write(
 def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
     """In the caller's transaction: the check run is to say something else. One that is being sent right now is sent
     again when that is over; one that waits for its next attempt goes on waiting."""
-    idle = [SendState.SENT, SendState.GIVEN_UP]
     moment = clock.real(now)
-    row, says = Check.objects.filter(pk=check.pk), {"revision": F("revision") + 1} | says
-    woken = row.filter(state__in=idle).update(
-        state=SendState.PENDING, attempts=0, next_attempt_at=moment, changed_at=moment, **says
-    )
-    if not woken:
-        row.update(**says)
+    state = Check.objects.select_for_update().values_list("state", flat=True).get(pk=check.pk)
+    if state in (SendState.SENT, SendState.GIVEN_UP):
+        says |= {"state": SendState.PENDING, "attempts": 0, "next_attempt_at": moment, "changed_at": moment}
+    Check.objects.filter(pk=check.pk).update(revision=F("revision") + 1, **says)
     wake(CHECK_PENDING, [str(check.pk)], now=now)
 
 

@@ -6,6 +6,7 @@ from apps.checks import outbox, reruns, services
 from apps.checks.enums import SendState
 from apps.checks.models import Check, Rerun
 from apps.checks.policy import SCOPES
+from apps.checks.selectors import may_publish
 from apps.checks.topics import CHECK_PENDING, RERUN_PENDING
 from apps.core.clock import now
 from apps.relay.models import Delivery
@@ -19,8 +20,9 @@ def look_at_jobs(keys: list[str]) -> None:
 
 
 def look_at_deliveries(keys: list[str]) -> None:
-    """Of `delivery_for_checks`, in the order in which they came."""
-    found = Delivery.objects.filter(pk__in=[int(key) for key in keys]).order_by("pk")
+    """Of `delivery_for_checks`, those of a commit in the order in which they came."""
+    # Commit by commit, as jobs are looked at: two workers wait for each other's locks in one order.
+    found = Delivery.objects.filter(pk__in=[int(key) for key in keys]).order_by("head_sha", "pk")
     for pk, event in found.values_list("pk", "event"):
         if event in SCOPES:
             reruns.request_reruns(delivery_pk=pk, now=now())
@@ -61,5 +63,7 @@ def send_rerun(rerun_pk: int) -> SendState | None:
 @shared_task
 def sweep_checks() -> int:
     """Wake check runs and re-runs whose task was lost, or whose next attempt is due."""
+    if not may_publish():
+        return 0
     moment = now()
     return outbox.sweep(Check, CHECK_PENDING, now=moment) + outbox.sweep(Rerun, RERUN_PENDING, now=moment)

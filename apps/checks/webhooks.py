@@ -18,6 +18,7 @@ def told_of(delivery: Delivery) -> Told:
     return Told(
         at=_moment(pull.get("updated_at")) or delivery.received_at.replace(microsecond=0),
         action=delivery.action,
+        is_open=delivery.action != "closed" and pull.get("state") != "closed",
         devices=frozenset(device for device in devices if device),
         label=device_of(_text(_object(body.get("label")).get("name"))),
     )

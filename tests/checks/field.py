@@ -33,6 +33,7 @@ class Upstream:
     make: Callable[..., Downstream]
     labels: list[str] = field(default_factory=lambda: ["ciflow/trunk"])
     second: int = 0
+    state: str = "open"
     last_delivery: str = ""
 
     def tells(
@@ -40,6 +41,7 @@ class Upstream:
     ) -> str:
         """A webhook about the pull request, a second after the one before (or in second `at`). Returns its id."""
         self.second = self.second + 1 if at is None else at
+        self.state = {"closed": "closed", "reopened": "open"}.get(action, self.state)
         if action == "labeled":
             self.labels = [*self.labels, label]
         elif action == "unlabeled":
@@ -47,6 +49,7 @@ class Upstream:
         body = copy.deepcopy(PAYLOAD) | {"action": action}
         body["pull_request"] |= {
             "labels": [{"name": name} for name in self.labels],
+            "state": self.state,
             "updated_at": f"2026-11-30T14:00:{self.second:02}Z",
         } | pull
         body["pull_request"]["head"]["sha"] = head_sha

@@ -280,6 +280,20 @@ def test_after_the_pull_request_is_closed_open_ones_end_and_none_opens(
     assert shown(github) == [(BUILD, "success", "Passed")]
 
 
+def test_a_label_on_a_closed_pull_request_does_not_open_it(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
+) -> None:
+    kestrel = at_level(3)
+    opened = upstream.tells("opened")
+    upstream.says(kestrel)
+    upstream.tells("closed", at=10)
+    upstream.tells("labeled", label=LABEL, at=10)
+    upstream.tells("labeled", label="ciflow/crcr/tpu")
+    upstream.says(kestrel, job_name="late", delivery_id=opened)
+    assert shown(github) == []
+    assert list(PullRequest.objects.values_list("is_open", "devices")) == [(False, ["npu", "tpu"])]
+
+
 def test_reopened_the_jobs_of_the_new_dispatch_have_new_ones(
     upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
 ) -> None:

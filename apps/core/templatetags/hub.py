@@ -41,6 +41,7 @@ STATUS: dict[str, tuple[str, str]] = {
     "sending": ("info", "◐"),
     "sent": ("info", "◆"),
     "given_up": ("bad", "■"),
+    "refused": ("quiet", "⊘"),
     # deliveries
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),

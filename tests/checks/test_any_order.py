@@ -1,0 +1,169 @@
+"""Webhooks, jobs, levels and failures in any order: what GitHub shows in the end is right."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db.models import F
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from apps.checks import services
+from apps.checks.models import Check
+from apps.checks.policy import CONCLUSIONS
+from apps.core import wakeups
+from apps.core.clock import now
+from apps.core.wakeups import wake
+from apps.platforms.models import Repository
+from apps.relay.models import Dispatch, Job
+from apps.relay.policy import WORST
+from apps.relay.services import receive_delivery
+from apps.relay.topics import JOB_FOR_CHECKS
+from apps.simulator.standin import GitHubStandIn
+from tests.checks.field import KESTREL, LABEL, settle
+from tests.factories.jobs import job
+from tests.factories.listing import listed
+from tests.relay.downstream import PAYLOAD
+
+_numbers = itertools.count(1)
+NAMES = ("build", "test")
+ENDS = ("success", "failure", "timed_out", "cancelled", "skipped")
+
+
+class Story(RuleBasedStateMachine):
+    """One head of one pull request, one repository, two job names with up to three legs each."""
+
+    github: GitHubStandIn
+
+    @initialize(level=st.sampled_from([2, 3, 4]), labelled=st.booleans())
+    def opened(self, level: int, labelled: bool) -> None:
+        self.number = next(_numbers)
+        self.sha = f"{self.number:040x}"
+        self.second, self.is_open, self.level = 0, True, level
+        self.labels = [LABEL] if labelled else []
+        self.github.heal()
+        listed({KESTREL: level})
+        Repository.objects.filter(full_name=KESTREL).update(device="npu")
+        self.told("opened")
+
+    def told(self, action: str, **extra: Any) -> None:
+        self.second += 1
+        pull = {
+            "number": self.number,
+            "state": "open" if self.is_open else "closed",
+            "head": {"sha": self.sha, "ref": "x"},
+            "labels": [{"name": name} for name in self.labels],
+            "updated_at": f"2026-11-30T14:{self.second // 60:02}:{self.second % 60:02}Z",
+        }
+        body = PAYLOAD | {"action": action, "number": self.number, "pull_request": pull} | extra
+        delivery_id = f"story-{self.number}-{self.second}"
+        receive_delivery(delivery_id=delivery_id, event="pull_request", body=body, raw=json.dumps(body), now=now())
+        self.work()
+
+    def work(self) -> None:
+        while wakeups.drain():
+            for pk in Check.objects.filter(state="pending").values_list("pk", flat=True):
+                services.send_check(check_pk=pk, now=now())
+
+    def jobs(self) -> list[Job]:
+        return list(Job.objects.filter(head_sha=self.sha).order_by("pk"))
+
+    def changed(self, about: Job) -> None:
+        wake(JOB_FOR_CHECKS, [f"{about.pk}:{about.revision}"], now=now())
+        self.work()
+
+    @rule(on=st.booleans())
+    def label(self, on: bool) -> None:
+        self.labels = [LABEL] if on else []
+        self.told("labeled" if on else "unlabeled", label={"name": LABEL})
+
+    @rule()
+    def close_or_reopen(self) -> None:
+        self.is_open = not self.is_open
+        self.told("reopened" if self.is_open else "closed")
+
+    @rule(level=st.sampled_from([2, 3, 4]))
+    def level_changes(self, level: int) -> None:
+        self.level = level
+        listed({KESTREL: level})
+        Repository.objects.filter(full_name=KESTREL).update(device="npu")
+        self.work()
+
+    @rule(name=st.sampled_from(NAMES))
+    def job_begins(self, name: str) -> None:
+        if len([one for one in self.jobs() if one.job_name == name]) < 3:
+            sent = Dispatch.objects.filter(delivery__head_sha=self.sha).earliest("pk")
+            fields = {"delivery_id": sent.delivery.delivery_id, "head_sha": self.sha, "pr_number": self.number}
+            made = job(sent.repository, dispatch=sent, job_name=name, leg=str(next(_numbers)), run_id="7", **fields)
+            self.changed(made)
+
+    @rule(end=st.sampled_from(ENDS), which=st.integers(0, 5))
+    def job_ends(self, end: str, which: int) -> None:
+        running = [one for one in self.jobs() if one.status == "in_progress"]
+        if running:
+            about = running[which % len(running)]
+            bucket = "neutral" if end == "skipped" else end
+            Job.objects.filter(pk=about.pk).update(
+                status="completed", conclusion=end, bucket=bucket, completed_at=now(), revision=F("revision") + 1
+            )
+            about.refresh_from_db()
+            self.changed(about)
+
+    @rule(status=st.sampled_from([502, 0, 429]), times=st.integers(1, 3))
+    def github_fails(self, status: int, times: int) -> None:
+        self.github.fail("/check-runs", status=status, times=times)
+
+    @invariant()
+    def at_most_one_of_a_name_is_open(self) -> None:
+        if hasattr(self, "sha"):
+            still = [run["name"] for run in self.runs() if run["status"] != "completed"]
+            assert len(still) == len(set(still))
+
+    def runs(self) -> list[dict[str, Any]]:
+        return [run for run in self.github.check_runs if run["head_sha"] == self.sha]
+
+    def teardown(self) -> None:
+        self.github.heal()
+        Check.objects.exclude(state="sent").update(next_attempt_at=now())
+        for pk in Check.objects.exclude(state="sent").values_list("pk", flat=True):
+            services.send_check(check_pk=pk, now=now())
+        settle()
+        newest = {run["name"]: run for run in self.runs()}
+        rows = Check.objects.filter(head_sha=self.sha)
+        assert {row.state for row in rows} <= {"sent"}
+        assert {name: (run["status"], run["conclusion"] or "") for name, run in newest.items()} == {
+            row.name: (row.status, row.conclusion) for row in rows
+        }
+        is_wished = self.level == 4 or (self.level == 3 and bool(self.labels))
+        for name in NAMES:
+            self.judge(name, newest.get(f"crcr/{KESTREL}/CI/{name}"), is_wished)
+
+    def judge(self, name: str, run: dict[str, Any] | None, is_wished: bool) -> None:
+        """Against a telling of the rules that shares no code with the hub's."""
+        legs = [one.bucket for one in self.jobs() if one.job_name == name]
+        if not legs:
+            assert run is None
+        elif not is_wished:
+            assert run is None or run["status"] == "completed"
+        elif self.is_open:
+            assert run is not None
+            expected = "in_progress" if "in_progress" in legs else CONCLUSIONS[min(legs, key=WORST.index)]
+            assert (run["conclusion"] or run["status"]) == expected
+
+
+@pytest.mark.django_db
+def test_whatever_happens_in_whatever_order(github: GitHubStandIn) -> None:
+    for name in (settings.UPSTREAM_REPO, KESTREL):
+        github.add_repository(name)
+    machine = type("Told", (Story,), {"github": github})
+    fitting = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    run_state_machine_as_test(
+        machine,
+        settings=hypothesis_settings(
+            max_examples=25, stateful_step_count=14, suppress_health_check=fitting, database=None
+        ),
+    )
