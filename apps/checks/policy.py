@@ -47,6 +47,7 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("a job begins or ends, repository at L3", "its check run says so, where the label asks for it"),
     CheckRule("the label comes before, during or after the run", "the check run says what the job's state is"),
     CheckRule("the label is removed, or the level falls below what asks", "an open check run ends as neutral"),
+    CheckRule("the level rises to where check runs are", "its running jobs have theirs from then on"),
     CheckRule("the pull request is closed", "no check run opens any more; open ones end with their jobs"),
     CheckRule("the pull request is reopened", "its labels are read again, and new jobs open new check runs"),
     CheckRule("the label comes, and no results are kept or awaited", "one neutral check run says so"),

@@ -25,6 +25,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
+from apps.relay.enums import JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 
@@ -68,11 +69,17 @@ def look_at_pull_request(*, delivery_pk: int, now: datetime.datetime) -> int:
 
 @transaction.atomic
 def look_at_repository(*, repository_id: int, now: datetime.datetime) -> int:
-    """A repository's level or label has changed: end the open check runs that nothing asks for any more. Returns how
-    many check runs are to be sent."""
+    """A repository's level or device has changed: end the open check runs that nothing asks for any more, and open
+    those of jobs that run. Returns how many check runs are to be sent."""
     still_open = Check.objects.filter(repository=repository_id, status=CheckStatus.IN_PROGRESS)
-    shas = still_open.order_by("head_sha").values_list("head_sha", flat=True).distinct()
-    return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in shas)
+    running = Job.objects.filter(
+        repository=repository_id,
+        status=JobStatus.IN_PROGRESS,
+        pr_number__isnull=False,
+        first_seen_at__gt=now - policy.ANSWERS_AWAITED,
+    ).exclude(head_sha="")
+    shas = {*still_open.values_list("head_sha", flat=True), *running.values_list("head_sha", flat=True)}
+    return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in sorted(shas))
 
 
 def lock(head_sha: str) -> None:

@@ -204,7 +204,7 @@ def _set_listing(
         raise Problem("level_stale", f"{repository.full_name} has changed meanwhile.", "expected_level")
     if to.level > UNLISTED and repository.github_id is None:
         wake(REPOSITORY_UNPINNED, [str(repository.pk)], now=now)
-    if before.level >= CHECKS_FROM:
+    if max(before.level, to.level) >= CHECKS_FROM:
         wake(LISTING_FOR_CHECKS, [str(repository.pk)], now=now)
     if action is None:
         action = Action.LEVEL_CHANGED if to.level != before.level else Action.DETAILS_CHANGED

@@ -493,6 +493,19 @@ def test_taken_off_the_allowlist_the_open_ones_end_too(
     assert [outcome for _, outcome, _ in shown(github)] == ["neutral"]
 
 
+@pytest.mark.parametrize(("level", "made"), [(3, ["in_progress"]), (4, ["in_progress"]), (2, [])])
+def test_raised_its_running_jobs_have_theirs(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn, level: int, made: list[str]
+) -> None:
+    kestrel = at_level(2)
+    upstream.labels.append(LABEL)
+    upstream.tells("opened")
+    upstream.says(kestrel)
+    listed({KESTREL: level})
+    settle()
+    assert [outcome for _, outcome, _ in shown(github)] == made
+
+
 # --- the outside ------------------------------------------------------------------------------------------------
 
 
