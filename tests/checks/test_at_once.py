@@ -19,6 +19,8 @@ from apps.relay.services import receive_delivery
 from apps.simulator.standin import Dispatch as Received
 from apps.simulator.standin import GitHubStandIn
 from tests.checks.field import BUILD, KESTREL, LABEL, shown
+from tests.factories import checks as factories
+from tests.factories.checks import check
 from tests.factories.jobs import job
 from tests.factories.listing import listed
 from tests.live import ClonedDatabase, Hub, Worker
@@ -104,25 +106,7 @@ def post(hub: Hub, body: dict[str, Any], delivery_id: str, *, event: str = "pull
 
 def test_the_same_rerequest_from_two_deliveries_at_once_is_one_rerun(cloned_database: ClonedDatabase) -> None:
     repository = listed({KESTREL: 4})[KESTREL]
-    Check.objects.create(
-        repository=repository,
-        head_sha=HEAD_SHA,
-        name=BUILD,
-        pr_number=1,
-        run_id="77",
-        status="completed",
-        conclusion="failure",
-        title="Failed",
-        summary="",
-        state="sent",
-        github_id=5,
-        sent_revision=1,
-        sent_status="completed",
-        sent_at=now(),
-        created_at=now(),
-        changed_at=now(),
-        next_attempt_at=now(),
-    )
+    check(repository, BUILD, run_id="77", **factories.shown("completed"))
     body = {"action": "rerequested", "check_run": {"id": 5, "head_sha": HEAD_SHA}}
     for number in (1, 2):
         receive_delivery(delivery_id=f"r-{number}", event="check_run", body=body, raw=json.dumps(body), now=now())

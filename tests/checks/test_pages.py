@@ -10,11 +10,13 @@ from django.test import Client
 
 from apps.accounts.policy import Role
 from apps.audit.models import Event
-from apps.checks.models import Check, Rerun
+from apps.checks.models import Check
 from apps.core.clock import now
 from apps.relay.models import Job
 from apps.simulator.standin import GitHubStandIn
-from tests.checks.field import BUILD, NUMBER, Upstream, settle, shown
+from tests.checks import field
+from tests.checks.field import BUILD, NUMBER, Upstream, settle
+from tests.factories.checks import check, rerun, shown
 from tests.factories.jobs import days_ago, dispatch, job
 from tests.factories.listing import listed, user
 from tests.factories.pages import Page
@@ -22,27 +24,6 @@ from tests.relay.downstream import HEAD_SHA, Downstream
 
 pytestmark = pytest.mark.django_db
 AtLevel = Callable[[int], Downstream]
-
-
-def check(name: str = "crcr/acme/torch/CI/build", **values: Any) -> Check:
-    """A check run in progress that was given up, three days old."""
-    repository = values.pop("repository", None) or listed({"acme/torch": 4})["acme/torch"]
-    given = {
-        "repository": repository,
-        "name": name,
-        "head_sha": HEAD_SHA,
-        "pr_number": 7,
-        "status": "in_progress",
-        "title": "Running",
-        "summary": "**Running.**",
-        "state": "given_up",
-        "attempts": 7,
-        "error": "GitHub answered 503",
-        "created_at": days_ago(3),
-        "changed_at": days_ago(3),
-        "next_attempt_at": days_ago(3),
-    }
-    return Check.objects.create(**(given | values))
 
 
 def test_the_jobs_page_and_the_pull_requests_page_lead_to_github(
@@ -87,7 +68,7 @@ def test_the_pull_requests_page_asks_as_often_for_one_as_for_three(
     sent = dispatch(repository, pr_number=7, head_sha=HEAD_SHA)
     for number in range(rows):
         made = job(repository, "success", dispatch=sent, job_name=f"job-{number}")
-        check(f"crcr/acme/torch/CI/job-{number}", repository=repository, job=made)
+        check(repository, f"crcr/acme/torch/CI/job-{number}", job=made)
     with django_assert_num_queries(4):
         page = Page(client.get("/pr/7/"))
     assert len(page.tables["checks"]) == rows
@@ -97,11 +78,12 @@ def test_the_pull_requests_page_asks_as_often_for_one_as_for_three(
 
 
 def test_operators_see_what_waits_and_what_was_given_up_and_why(client: Client) -> None:
-    repository = check().repository
+    repository = listed({"acme/torch": 4})["acme/torch"]
+    check(repository)
     later = now() + datetime.timedelta(hours=2, minutes=1)
     values = {"state": "pending", "attempts": 0, "error": "", "changed_at": days_ago(2), "next_attempt_at": later}
-    check("crcr/acme/torch/CI/<b>test", repository=repository, **values)
-    check("crcr/acme/torch/CI/sent", repository=repository, **_sent())
+    check(repository, "crcr/acme/torch/CI/<b>test", **values)
+    check(repository, "crcr/acme/torch/CI/sent", **shown())
     rerun(repository, state="refused", error="Re-runs are for L3 and L4: it is at L2 now.")
     rerun(repository, run_id="8", state="sent", sent_at=now())
     client.force_login(user(Role.OPERATOR))
@@ -125,16 +107,6 @@ def test_operators_see_what_waits_and_what_was_given_up_and_why(client: Client) 
 SEND_AGAIN = "Send again crcr/acme/torch/CI/build"
 
 
-def _sent() -> dict[str, Any]:
-    return {"state": "sent", "github_id": 5, "sent_revision": 1, "sent_status": "in_progress", "sent_at": now()}
-
-
-def rerun(repository: Any, **values: Any) -> Rerun:
-    given = {"run_id": "7", "scope": "rerun-failed-jobs", "delivery_id": "d-1", "head_sha": HEAD_SHA}
-    times = {"created_at": days_ago(3), "changed_at": days_ago(3), "next_attempt_at": days_ago(3)}
-    return Rerun.objects.create(repository=repository, **(given | times | values))
-
-
 def test_an_empty_list_says_so(client: Client) -> None:
     client.force_login(user(Role.OPERATOR))
     page = Page(client.get("/checks/"))
@@ -148,7 +120,7 @@ def test_the_list_asks_as_often_for_one_as_for_three(client: Client, rows: int, 
     repository = listed({"acme/torch": 4})["acme/torch"]
     for number in range(rows):
         made = job(repository, "success", job_name=f"job-{number}")
-        check(f"crcr/acme/torch/CI/job-{number}", repository=repository, job=made)
+        check(repository, f"crcr/acme/torch/CI/job-{number}", job=made)
         rerun(repository, run_id=str(number))
     client.force_login(user(Role.OPERATOR))
     with django_assert_num_queries(LIST_QUERIES):
@@ -171,7 +143,7 @@ def test_an_operator_sends_what_was_given_up_once_more(
     answered = client.post(f"/checks/{made.public_id}/resend/")
     assert (answered.status_code, answered.headers["Location"]) == (302, "/checks/")
     settle()
-    assert shown(github) == [(BUILD, "in_progress", "Running")]
+    assert field.shown(github) == [(BUILD, "in_progress", "Running")]
     event = Event.objects.order_by("-seq")[0]
     assert (event.action, event.actor_label, event.subject_label, event.is_decision) == (
         "check.resent",

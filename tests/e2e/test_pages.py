@@ -42,6 +42,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
+    "checks/": (Look("/checks/", (OPERATOR,)),),
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/level/": (
@@ -87,6 +88,7 @@ NO_PAGES = {
     "accounts/logout/": "a POST",
     "accounts/github/": "a POST",
     "accounts/github/callback/": "a redirect",
+    "checks/<uuid:public_id>/resend/": "a POST",
     "proposals/<uuid:public_id>/accept/": "a POST; GET leads to the proposal",
     "proposals/<uuid:public_id>/return/": "a POST; GET leads to the proposal",
     "proposals/<uuid:public_id>/withdraw/": "a POST; GET leads to the proposal",

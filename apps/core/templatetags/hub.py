@@ -45,6 +45,7 @@ STATUS: dict[str, tuple[str, str]] = {
     # deliveries
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),
+    "handled": ("info", "◆"),
     "ignored": ("quiet", "⊘"),
     # proposals
     "waiting": ("info", "◔"),
