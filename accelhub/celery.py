@@ -33,6 +33,7 @@ BEAT = [
     ("apps.relay.tasks.sweep_silent_jobs", 60, "jobs of which nothing was heard until their limit"),
     ("apps.relay.tasks.look_up_commits", 300, "commits that nightly runs name and nobody has asked upstream about"),
     ("apps.relay.tasks.sweep_dispatches", 5, "dispatches that are due again, waited for a place, or lost their task"),
+    ("apps.checks.tasks.sweep_checks", 30, "check runs and re-runs whose task was lost, or whose next attempt is due"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),

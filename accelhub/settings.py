@@ -82,6 +82,7 @@ INSTALLED_APPS = [
     "apps.relay",
     "apps.results",
     "apps.governance",
+    "apps.checks",
     "apps.public",
     "apps.console",
     "apps.simulator",

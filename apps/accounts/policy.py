@@ -36,6 +36,7 @@ _OPERATOR = frozenset(
         Permission.ADMIN_VIEW,
         Permission.DISPATCH_VIEW,
         Permission.DISPATCH_RESEND,
+        Permission.CHECK_RESEND,
         Permission.HEALTH_VIEW,
         Permission.ALLOWLIST_VIEW,
     }

@@ -46,6 +46,7 @@ class Action(models.TextChoices):
     MEMBER_REMOVED = "platform.member_removed", "Member removed"
     INVITATION_CREATED = "platform.invitation_created", "Invitation created"
     INVITATION_WITHDRAWN = "platform.invitation_withdrawn", "Invitation withdrawn"
+    CHECK_RESENT = "check.resent", "Check run sent again"
     TOKEN_CREATED = "user.token_created", "API token created"
     TOKEN_REVOKED = "user.token_revoked", "API token revoked"
 

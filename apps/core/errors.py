@@ -71,6 +71,9 @@ CODES: dict[str, Code] = {
     "token_reused": Code(
         409, "The token was used for another body", "Ask the CI for a fresh OIDC token for every callback."
     ),
+    "check_not_given_up": Code(
+        409, "The check run was not given up", "Look at the list again: it is sent, or waits for its next attempt."
+    ),
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),

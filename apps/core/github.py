@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
+from urllib.parse import quote
 
 import jwt
 import requests
@@ -179,6 +180,46 @@ class GitHubClient:
             if refusal.status == 401:
                 self._tokens.pop(full_name.lower(), None)
             raise
+
+    def create_check_run(self, full_name: str, fields: Mapping[str, Any]) -> int:
+        """`POST /repos/{owner}/{repo}/check-runs`, `fields` as GitHub documents them. Returns the check run's id.
+
+        Raises GitHubUnavailable or GitHubRefused.
+        """
+        return int(self._ask(full_name, "POST", "check-runs", fields, expects=201)["id"])
+
+    def update_check_run(self, full_name: str, check_run_id: int, fields: Mapping[str, Any]) -> None:
+        """`PATCH /repos/{owner}/{repo}/check-runs/{id}`. Raises GitHubUnavailable or GitHubRefused."""
+        self._ask(full_name, "PATCH", f"check-runs/{check_run_id}", fields, expects=200)
+
+    def check_runs_named(self, full_name: str, head_sha: str, name: str) -> list[dict[str, Any]]:
+        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs` of one name, at most 100, whoever made them.
+
+        Raises GitHubUnavailable or GitHubRefused.
+        """
+        query = f"check_name={quote(name, safe='')}&filter=all&per_page=100"
+        found = self._ask(full_name, "GET", f"commits/{head_sha}/check-runs?{query}", None, expects=200)
+        return list(found["check_runs"])
+
+    def rerun(self, full_name: str, run_id: str, scope: str) -> None:
+        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/{scope}`; `scope` is `rerun` or `rerun-failed-jobs`.
+
+        Raises GitHubUnavailable or GitHubRefused (403 where the run is not over).
+        """
+        self._ask(full_name, "POST", f"actions/runs/{quote(run_id, safe='')}/{scope}", {}, expects=201)
+
+    def _ask(
+        self, full_name: str, method: str, path: str, fields: Mapping[str, Any] | None, *, expects: int
+    ) -> dict[str, Any]:
+        """One request about a repository, as the App's installation there. Any status but `expects` is a refusal."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            body = None if fields is None else dict(fields)
+            status, headers, output = github.requester.requestJson(method, f"/repos/{full_name}/{path}", input=body)
+            if status == 401:
+                self._tokens.pop(full_name.lower(), None)
+            if status != expects:
+                raise github.requester.createException(status, headers, _object(output))
+            return _object(output)
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))

@@ -20,6 +20,7 @@ class Permission(enum.StrEnum):
     DISPATCH_VIEW = "dispatch:view"
     DISPATCH_RESEND = "dispatch:resend"
     REJECTION_VIEW = "rejection:view"
+    CHECK_RESEND = "check:resend"
     COMPONENT_VIEW = "component:view"
 
 

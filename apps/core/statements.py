@@ -23,6 +23,7 @@ def prepared() -> CursorWrapper:
     """A cursor of Django's connection whose statements are prepared. Errors and counted queries are Django's own."""
     connection.ensure_connection()
     raw = connection.connection
-    # Django's cursors never prepare, whatever this says. (The stub of make_cursor names what it returns.)
+    # Django's cursors never prepare, whatever this says. (The stubs of the makers name what they return.)
     raw.prepare_threshold = 0
-    return connection.make_cursor(_Cursor(raw))  # type: ignore[arg-type]
+    make = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
+    return make(_Cursor(raw))  # type: ignore[arg-type]

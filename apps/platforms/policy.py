@@ -43,6 +43,8 @@ UNLISTED, ONBOARDING, OBSERVATION, STABLE, MATURE = range(5)
 
 # From this level on a repository's callbacks become public jobs; below it they are private (ONBOARDING) or not kept.
 PUBLIC_FROM = OBSERVATION
+# From this level on what its jobs say can stand on an upstream pull request, as check runs.
+CHECKS_FROM = STABLE
 # A raise beyond this level is not a maintainer's alone to make: it comes with an imported allowlist.
 DIRECT_UP_TO = OBSERVATION
 

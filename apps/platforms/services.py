@@ -21,9 +21,17 @@ from apps.platforms.allowlist import DEVICE, EVERY_EVENT, Allowlist, Entry
 from apps.platforms.allowlist_diff import compare
 from apps.platforms.edits import subject_of
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
-from apps.platforms.policy import LEVELS, ONBOARDING, STABLE, UNLISTED, default_platform_slug, refuse_direct_change
+from apps.platforms.policy import (
+    CHECKS_FROM,
+    LEVELS,
+    ONBOARDING,
+    STABLE,
+    UNLISTED,
+    default_platform_slug,
+    refuse_direct_change,
+)
 from apps.platforms.selectors import entry_of
-from apps.platforms.topics import REPOSITORY_UNPINNED
+from apps.platforms.topics import LISTING_FOR_CHECKS, REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
 SLUG_MAX, NAME_MAX = 80, 100
@@ -219,6 +227,8 @@ def _set_listing(
         raise Problem("level_stale", f"{repository.full_name} has changed meanwhile.", "expected_level")
     if to.level > UNLISTED and repository.github_id is None:
         wake(REPOSITORY_UNPINNED, [str(repository.pk)], now=now)
+    if max(before.level, to.level) >= CHECKS_FROM:
+        wake(LISTING_FOR_CHECKS, [str(repository.pk)], now=now)
     if action is None:
         action = Action.LEVEL_CHANGED if to.level != before.level else Action.DETAILS_CHANGED
     event = record(

@@ -6,3 +6,5 @@ SYNC_WANTED = "allowlist_sync_wanted"
 # Heard by governance, which owns proposals and e-mails.
 DECISION_PUT_BACK = "decision_put_back"
 ALLOWLIST_ALARM = "allowlist_alarm"
+# A listing has changed: what stands on pull requests may no longer be asked for.
+LISTING_FOR_CHECKS = "listing_for_checks"

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from apps.core.access import public, requires
+from apps.core.access import is_allowed, public, requires
 from apps.core.clock import now
-from apps.core.permissions import Open
+from apps.core.permissions import Open, Permission
 from apps.core.rendering import render_page
 from apps.platforms.forms import DirectoryForm
 from apps.platforms.selectors import open_demotions, platforms_found
@@ -67,4 +67,6 @@ def rejections(request: HttpRequest) -> HttpResponse:
     filters = form.filters()
     page = Paginator(relay_selectors.rejections_found(request.user, filters), PAGE).get_page(request.GET.get("page"))
     context = {"form": form, "page": page, "sort": filters.sort, "now": now()}
+    if is_allowed(request.user, Permission.CHECK_RESEND):
+        context["checks_url"] = reverse("checks:checks")
     return render_page(request, "public/rejection_list.html", context)

@@ -12,7 +12,10 @@ from django.shortcuts import render
 
 from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
+from apps.checks import policy as checks_policy
+from apps.checks import selectors as checks_selectors
 from apps.core.access import public
+from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.errors import CODES
 from apps.core.permissions import Permission
@@ -156,6 +159,7 @@ def _side_by_side(
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
         "deliveries": [(delivery, rounds.get(delivery.pk, []), omissions.get(delivery.pk, [])) for delivery in shown],
+        "checks": list(checks_selectors.checks_of_commits(delivery.head_sha for delivery in shown)),
         "nightlies": nightlies,
         "now": now(),
     }
@@ -170,6 +174,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "job": found,
         "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
+        "check": checks_selectors.check_of(found),
         "now": now(),
     }
     return render(request, "public/job.html", context)
@@ -188,12 +193,14 @@ def policy(request: HttpRequest) -> HttpResponse:
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
         "window_rules": WINDOW_RULES,
         "participation_rules": relay_policy.PARTICIPATION,
-        "backoff": relay_policy.BACKOFF_SECONDS,
-        "asked_wait_max": relay_policy.ASKED_WAIT_MAX_SECONDS,
-        "attempts_max": relay_policy.ATTEMPTS_MAX,
-        "webhook_rules": relay_policy.WEBHOOK_RULES,
+        "backoff": BACKOFF_SECONDS,
+        "asked_wait_max": ASKED_WAIT_MAX_SECONDS,
+        "attempts_max": ATTEMPTS_MAX,
+        "webhook_rules": (*relay_policy.WEBHOOK_RULES, *relay_policy.CHECK_RULES),
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,
+        "check_rules": checks_policy.RULES,
+        "conclusions": checks_policy.CONCLUSIONS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,

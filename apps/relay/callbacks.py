@@ -12,7 +12,7 @@ from django.db import connection
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
 from apps.platforms.models import Repository
-from apps.platforms.policy import PUBLIC_FROM, UNLISTED
+from apps.platforms.policy import CHECKS_FROM, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.platforms.services import pin_identity
 from apps.relay import fields, policy, provenance, store
@@ -93,6 +93,7 @@ def _apply(
         bucket=policy.bucket_of_report(callback.report),
         provenance=policy.stronger_provenance(known.provenance, shown),
         identity=identity,
+        has_checks=standing.level >= CHECKS_FROM,
         now=now,
     )
     if row.answer is Answer.CONFLICT:

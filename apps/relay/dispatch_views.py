@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.accounts.services import actor_of
 from apps.core.access import requires
+from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Permission
@@ -16,7 +17,6 @@ from apps.core.rendering import render_page
 from apps.relay import selectors
 from apps.relay.forms import DispatchForm
 from apps.relay.outbox import resend_dispatch
-from apps.relay.policy import ATTEMPTS_MAX
 
 PAGE = 50
 

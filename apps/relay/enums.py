@@ -6,6 +6,7 @@ from django.db import models
 class DeliveryState(models.TextChoices):
     RECEIVED = "received", "received"
     FANNED_OUT = "fanned_out", "fanned out"
+    HANDLED = "handled", "handled by the hub itself"
     IGNORED = "ignored", "ignored"
 
 

@@ -16,11 +16,12 @@ from django.db.models.functions import MD5
 from apps.core.github import GitHubRefused, GitHubUnavailable, RunJob, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
+from apps.platforms.policy import CHECKS_FROM
 from apps.relay import verification
 from apps.relay.enums import Bucket, Flag, JobStatus, Verdict
 from apps.relay.models import Job
 from apps.relay.policy import FIRST_LOOK_UP, LOOKUPS_MAX, SILENT_LIMIT_SECONDS
-from apps.relay.topics import JOB_CHANGED
+from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
 from apps.relay.verification import SAID_MAX, Finding
 
 # How many runs one beat takes up; the next one comes soon.
@@ -105,7 +106,7 @@ def _judge(job: Job, finding: Finding, now: datetime.datetime) -> bool:
             revision=F("revision") + 1,
         )
         if changed and bucket != job.bucket:
-            wake_days_of(job, now=now)
+            _tell_of(job, now)
     return changed == 1
 
 
@@ -165,8 +166,15 @@ def _close(job: Job, said: str, now: datetime.datetime) -> bool:
         revision=F("revision") + 1,
     )
     if changed:
-        wake_days_of(job, now=now)
+        _tell_of(job, now)
     return changed == 1
+
+
+def _tell_of(job: Job, now: datetime.datetime) -> None:
+    """Wake whoever heeds a job, which has just gone one revision further."""
+    wake_days_of(job, now=now)
+    if job.pr_number is not None and job.repository.level >= CHECKS_FROM:
+        wake(JOB_FOR_CHECKS, [f"{job.pk}:{job.revision + 1}"], now=now)
 
 
 def wake_days_of(job: Job, *, now: datetime.datetime) -> None:

@@ -5,10 +5,11 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import MD5
 
+from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.ids import public_id
 from apps.platforms.models import Repository
 from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, Flag, JobStatus, Provenance, Rule, Verdict
-from apps.relay.policy import ATTEMPTS_MAX, LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS, trust_of
+from apps.relay.policy import LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS, trust_of
 
 
 class Delivery(models.Model):

@@ -11,6 +11,7 @@ from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import Actor, Subject, record
 from apps.core import clock
+from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
@@ -46,7 +47,7 @@ UNLISTED_MEANWHILE = "the repository is no longer listed: list it again, then se
 def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) -> DispatchState | None:
     """Send one dispatch whose time has come. Returns its new state; None when it was not its turn.
 
-    Not reached (5xx, no answer, a rate limit): pending again until policy.wait_seconds has passed, which `chance`
+    Not reached (5xx, no answer, a rate limit): pending again until core.backoff has passed, which `chance`
     (0 to 1) decides with. Refused: given up, with GitHub's words. `now` starts the attempt; acceptance, from which
     queue time counts, is stamped when GitHub has answered.
     """
@@ -61,8 +62,8 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
             client_payload=client_payload(dispatch, now=now),
         )
     except GitHubUnavailable as problem:
-        failed = dispatch.attempts - (dispatch.attempts_allowed - policy.ATTEMPTS_MAX)
-        wait = policy.wait_seconds(failed, chance=chance, asked=problem.wait_seconds)
+        failed = dispatch.attempts - (dispatch.attempts_allowed - ATTEMPTS_MAX)
+        wait = backoff_seconds(failed, chance, asked=problem.wait_seconds)
         error, state = str(problem), DispatchState.GIVEN_UP if wait is None else DispatchState.PENDING
     except GitHubRefused as problem:
         error, state = str(problem), DispatchState.GIVEN_UP
@@ -220,7 +221,7 @@ def resend_dispatch(*, dispatch: Dispatch, actor: Actor, now: datetime.datetime)
     moment = clock.real(now)
     moved = Dispatch.objects.filter(pk=dispatch.pk, state=DispatchState.GIVEN_UP).update(
         state=DispatchState.PENDING,
-        attempts_allowed=F("attempts") + policy.ATTEMPTS_MAX,
+        attempts_allowed=F("attempts") + ATTEMPTS_MAX,
         next_attempt_at=moment,
         woken_at=moment,
         changed_at=moment,

@@ -41,7 +41,16 @@ WEBHOOK_RULES: tuple[WebhookRule, ...] = (
     WebhookRule(PULL_REQUEST, "closed", "dispatched, no answer expected", answered=False),
     WebhookRule(PUSH, None, "dispatched, every ref"),
 )
-SUPPORTED_EVENTS = frozenset(rule.event for rule in WEBHOOK_RULES)
+# What is sent to nobody and concerns check runs alone.
+CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
+CHECKS_LABEL = "ciflow/crcr/"
+CHECK_RULES: tuple[WebhookRule, ...] = (
+    WebhookRule(PULL_REQUEST, "labeled", f"check runs, where the label is {CHECKS_LABEL}<device>"),
+    WebhookRule(PULL_REQUEST, "unlabeled", f"check runs, where the label is {CHECKS_LABEL}<device>"),
+    WebhookRule(CHECK_RUN, "rerequested", "the failed jobs of its run are run again"),
+    WebhookRule(CHECK_SUITE, "rerequested", "each run behind its check runs is run again"),
+)
+SUPPORTED_EVENTS = frozenset(rule.event for rule in (*WEBHOOK_RULES, *CHECK_RULES))
 _DISPATCHED = frozenset((rule.event, rule.action) for rule in WEBHOOK_RULES)
 # (event, action) of what is sent and never answered; an event without an action has "".
 UNANSWERED = tuple((rule.event, rule.action or "") for rule in WEBHOOK_RULES if not rule.answered)
@@ -55,6 +64,16 @@ def is_dispatched(event: str, action: str | None) -> bool:
 def is_answered(event: str, action: str) -> bool:
     """Whether a downstream that was sent this is expected to answer. `action` as a Delivery has it."""
     return (event, action) not in UNANSWERED
+
+
+_FOR_CHECKS = frozenset((rule.event, rule.action) for rule in CHECK_RULES)
+
+
+def concerns_checks_alone(event: str, action: str | None, label: str) -> bool:
+    """Whether a webhook is sent to nobody, yet changes check runs. `label` is the one that the webhook is about."""
+    if (event, action) not in _FOR_CHECKS:
+        return False
+    return event != PULL_REQUEST or label.lower().startswith(CHECKS_LABEL)
 
 
 def participates(events: Iterable[str], event: str) -> bool:
@@ -307,26 +326,6 @@ def decide(state: State, report: Report, *, expects_start: bool = True, found: t
     if row.status is JobStatus.COMPLETED:
         add += flags_of(report.counts)
     return dataclasses.replace(row, add=add)
-
-
-# --- sending again ----------------------------------------------------------------------------------------------
-
-# After so many failed attempts, wait up to so many seconds: each four times the one before, up to an hour. Where in
-# between is chance's to say (full jitter), so that what failed together is not sent again together.
-BACKOFF_SECONDS = (5, 20, 80, 320, 1_280, 3_600)
-ATTEMPTS_MAX = len(BACKOFF_SECONDS) + 1
-# A wait that GitHub asks for is kept, but never longer than its rate limits last.
-ASKED_WAIT_MAX_SECONDS = 3_600
-
-
-def wait_seconds(failed: int, *, chance: float, asked: float = 0.0) -> float | None:
-    """How long to wait after `failed` attempts (from 1); None when there is no further one.
-
-    `chance` is from 0 up to 1. `asked` is the wait that GitHub asked for: it is kept first, and chance comes on top.
-    """
-    if failed >= ATTEMPTS_MAX:
-        return None
-    return min(asked, ASKED_WAIT_MAX_SECONDS) + chance * BACKOFF_SECONDS[failed - 1]
 
 
 # --- who is sent an event ---------------------------------------------------------------------------------------

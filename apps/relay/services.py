@@ -13,7 +13,7 @@ from apps.relay import policy
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Delivery, Dispatch, Omission
 from apps.relay.selectors import wishes_of_listed
-from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
+from apps.relay.topics import DELIVERY_FOR_CHECKS, DELIVERY_RECEIVED, DISPATCH_PENDING
 
 _SENTENCE_MAX = 500
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -29,14 +29,19 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
     action = body.get("action")
     action = action if isinstance(action, str) else None
     is_dispatched = policy.is_dispatched(event, action)
+    is_handled = policy.concerns_checks_alone(event, action, _label(body))
+    is_ignored = not is_dispatched and not is_handled
+    if is_ignored and event in (policy.CHECK_RUN, policy.CHECK_SUITE):
+        return "ignored"  # every CI's check runs come by: too many to remember
+    waits = DeliveryState.RECEIVED if is_dispatched else DeliveryState.HANDLED
     delivery, is_new = Delivery.objects.get_or_create(
         delivery_id=delivery_id,
         defaults={
             "event": event,
             "action": clean(action, 40),
-            "state": DeliveryState.RECEIVED if is_dispatched else DeliveryState.IGNORED,
+            "state": DeliveryState.IGNORED if is_ignored else waits,
             "received_at": now,
-            "body": raw if is_dispatched else "",
+            "body": "" if is_ignored else raw,
             **_facts(event, body),
         },
     )
@@ -44,7 +49,15 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
         return "duplicate"
     if is_dispatched:
         wake(DELIVERY_RECEIVED, [str(delivery.pk)], now=now)
-    return "accepted" if is_dispatched else "ignored"
+    if not is_ignored and event != policy.PUSH:
+        wake(DELIVERY_FOR_CHECKS, [str(delivery.pk)], now=now)
+    return "ignored" if is_ignored else "accepted"
+
+
+def _label(body: dict[str, Any]) -> str:
+    label = body.get("label")
+    name = label.get("name") if isinstance(label, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _facts(event: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from apps.relay.enums import Answer, Bucket, Flag, JobStatus
 from apps.relay.fields import Callback
 from apps.relay.identity import Identity
 from apps.relay.policy import FIRST_LOOK_UP, Counts, Row, State
-from apps.relay.topics import JOB_CHANGED
+from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
@@ -67,6 +67,15 @@ FROM (
 ON CONFLICT DO NOTHING
 """
 
+# Only where the repository has check runs and the job is about a pull request.
+_WAKE_CHECKS = f"""
+INSERT INTO core_wakeup (topic, key, created_at)
+SELECT '{JOB_FOR_CHECKS}', job.id || ':' || job.revision, %(now)s FROM job
+WHERE %(has_checks)s AND job.pr_number IS NOT NULL ON CONFLICT DO NOTHING
+"""
+_AFTER = f"wakeup AS ({_WAKE}), checks AS ({_WAKE_CHECKS})"
+_RETURNING = "RETURNING id, first_seen_at, revision, pr_number"
+
 INSERT = f"""
 WITH job AS (
     INSERT INTO relay_job (public_id, repository_id, dispatch_id, delivery_id, event_type, run_id, run_attempt,
@@ -79,8 +88,8 @@ WITH job AS (
         %(skipped)s, %(total)s, %(started_at)s, %(reported_completed_at)s, %(now)s, %(start_seen_at)s,
         %(completed_at)s, %(provenance)s, '', '', '', %(look_up_at)s, 0, 0)
     ON CONFLICT (repository_id, md5(delivery_id), run_id, run_attempt, md5(workflow), md5(job_name), md5(leg))
-    DO NOTHING RETURNING id, first_seen_at
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
+    DO NOTHING {_RETURNING}
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), {_AFTER}
 SELECT id FROM job
 """
 
@@ -95,8 +104,8 @@ WITH job AS (
         check_run_id = COALESCE(NULLIF(%(check_run_id)s, ''), check_run_id),
         joined_leg = COALESCE(%(joined_leg)s, joined_leg), provenance = %(provenance)s,
         github_said = '', look_up_at = %(look_up_at)s, lookups = 0, revision = revision + 1
-    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
+    WHERE id = %(job_id)s AND revision = %(revision)s {_RETURNING}
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), {_AFTER}
 SELECT id FROM job
 """
 
@@ -104,8 +113,8 @@ FILL_START = f"""
 WITH job AS (
     UPDATE relay_job SET reported_started_at = COALESCE(reported_started_at, %(started_at)s),
         start_seen_at = %(now)s, flags = %(flags)s, provenance = %(provenance)s, revision = revision + 1
-    WHERE id = %(job_id)s AND revision = %(revision)s RETURNING id, first_seen_at
-), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), wakeup AS ({_WAKE})
+    WHERE id = %(job_id)s AND revision = %(revision)s {_RETURNING}
+), callback AS ({_KEEP.format(job="job.id", source="FROM job")}), {_AFTER}
 SELECT id FROM job
 """
 
@@ -189,6 +198,7 @@ def write(
     bucket: Bucket,
     provenance: str,
     identity: Identity,
+    has_checks: bool,
     now: datetime.datetime,
 ) -> UUID:
     """Apply one cell of the matrix and keep the callback. Returns the job's public id. Raises Raced."""
@@ -197,6 +207,7 @@ def write(
     job_public_id = known.job_public_id or public_id()
     values = _key(repository_id, callback) | {
         "public_id": job_public_id,
+        "has_checks": has_checks,
         "job_id": known.job_id,
         "revision": known.revision,
         "dispatch_id": known.dispatch_id,

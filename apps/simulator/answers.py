@@ -9,6 +9,7 @@ from typing import Any
 
 from apps.simulator import content_routes, shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
+from apps.simulator.checks import Checks
 from apps.simulator.content_routes import Asked
 from apps.simulator.contents import Contents
 from apps.simulator.directory import Directory, Repository
@@ -23,6 +24,7 @@ LARGEST_CLIENT_PAYLOAD = 65_535  # bytes
 LONGEST_EVENT_TYPE = 100
 DOCS = "https://docs.github.com/rest"
 
+_NAMED = r"/repos/(?P<full_name>[^/]+/[^/]+)"
 _REPOSITORY = r"(?:/repos/(?P<full_name>[^/]+/[^/]+)|/repositories/(?P<number>\d{1,18}))"
 
 
@@ -39,6 +41,7 @@ class Answers:
         oauth: OAuth,
         runs: Runs,
         contents: Contents,
+        checks: Checks,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -49,6 +52,7 @@ class Answers:
         self._oauth = oauth
         self._runs = runs
         self._contents = contents
+        self._checks = checks
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -147,6 +151,39 @@ class Answers:
         if not self._runs.has_commit(repository.id, sha):
             raise Refusal(404, "Not Found")
         return Answer(200, {"sha": sha, "url": f"{self._url()}/repos/{repository.full_name}/git/commits/{sha}"})
+
+    def _reached(self, request: Request, full_name: str, permission: str) -> Repository:
+        """The repository, where the caller's token holds this permission on it. Raises Refusal as GitHub does."""
+        name, word = permission.split(":")
+        token = self._access.installation_token(request.bearer())
+        repository = self._directory.find(full_name)
+        if repository is None:
+            raise Refusal(404, "Not Found")
+        if token is None:
+            raise Refusal(401, "Requires authentication")
+        if not token.reaches(repository) or token.permissions.get(name) not in (word, "write"):
+            raise Refusal(403, "Resource not accessible by integration")
+        return repository
+
+    def _create_check_run(self, request: Request, full_name: str) -> Answer:
+        repository = self._reached(request, full_name, "checks:write")
+        app = shapes.app(self._access.app_id, self._url())
+        return Answer(201, self._checks.create(repository, _object(request.json()), app))
+
+    def _update_check_run(self, request: Request, full_name: str, run: str) -> Answer:
+        repository = self._reached(request, full_name, "checks:write")
+        return Answer(200, self._checks.update(repository, int(run), _object(request.json())))
+
+    def _list_check_runs(self, request: Request, full_name: str, sha: str) -> Answer:
+        return Answer(200, self._checks.of_commit(self._reached(request, full_name, "checks:read"), sha, request.query))
+
+    def _list_pulls(self, request: Request, full_name: str) -> Answer:
+        repository = self._reached(request, full_name, "pull_requests:read")
+        return Answer(200, self._checks.pulls(repository, request.query))
+
+    def _rerun(self, request: Request, full_name: str, run: str, scope: str) -> Answer:
+        self._checks.rerun(self._reached(request, full_name, "actions:write"), run, scope)
+        return Answer(201, {})
 
     def _create_dispatch(self, request: Request, full_name: str | None, number: str | None) -> Answer:
         token = self._access.installation_token(request.bearer())
@@ -321,6 +358,11 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
             Answers._list_run_jobs,
         ),
         ("GET", _REPOSITORY + r"/git/commits/(?P<sha>[0-9a-f]{40})", Answers._get_commit),
+        ("POST", _NAMED + r"/check-runs", Answers._create_check_run),
+        ("PATCH", _NAMED + r"/check-runs/(?P<run>\d{1,18})", Answers._update_check_run),
+        ("GET", _NAMED + r"/commits/(?P<sha>[0-9a-f]{40})/check-runs", Answers._list_check_runs),
+        ("GET", _NAMED + r"/pulls", Answers._list_pulls),
+        ("POST", _NAMED + r"/actions/runs/(?P<run>\d{1,18})/(?P<scope>rerun|rerun-failed-jobs)", Answers._rerun),
         ("GET", r"/login/oauth/authorize", Answers._authorize),
         ("POST", r"/login/oauth/access_token", Answers._create_user_token),
         ("GET", r"/user", Answers._get_user),

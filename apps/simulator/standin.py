@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
+from apps.simulator.checks import Checks
 from apps.simulator.contents import Contents, RepositoryContents
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
@@ -81,6 +82,7 @@ class GitHubStandIn:
         self._directory = Directory()
         self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
+        self._checks = Checks()
         self.people = People()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._runs = Runs(KEPT_RUNS)
@@ -92,6 +94,7 @@ class GitHubStandIn:
             oauth=self.oauth,
             runs=self._runs,
             contents=self._contents,
+            checks=self._checks,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
@@ -222,6 +225,24 @@ class GitHubStandIn:
         """Sign OIDC tokens with a new key; publish the old ones on only if `keep_old`. Returns the new kid."""
         return self._keys.rotate(keep_old=keep_old)
 
+    def open_pull_request(self, repository: str, number: int, head_sha: str) -> None:
+        """Let a pull request be open at this commit, or move it there. Raises KeyError for an unknown repository."""
+        found = self._directory.find(repository)
+        if found is None:
+            raise KeyError(repository)
+        self._checks.open_pull_request(found, number, head_sha)
+
+    def add_foreign_check_run(self, repository: str, head_sha: str, name: str) -> None:
+        """Let another App show a check run that is not over. Raises KeyError for an unknown repository."""
+        found = self._directory.find(repository)
+        if found is None:
+            raise KeyError(repository)
+        self._checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
+
+    def finish_runs(self) -> None:
+        """Let every run that was asked to run again be over, and forget that it was asked."""
+        self._checks.finish_runs()
+
     # --- for tests --------------------------------------------------------------------------------------------
 
     @property
@@ -234,6 +255,16 @@ class GitHubStandIn:
     def dispatches(self) -> list[Dispatch]:
         """The last accepted dispatches, oldest first."""
         return self._dispatches.all()
+
+    @property
+    def check_runs(self) -> list[dict[str, Any]]:
+        """Every check run, oldest first, as GitHub's API shows it."""
+        return self._checks.all()
+
+    @property
+    def reruns(self) -> list[tuple[str, str, str]]:
+        """(repository, run id, `rerun` or `rerun-failed-jobs`) of each that was accepted, oldest first."""
+        return self._checks.reruns
 
     @property
     def on_dispatch(self) -> Callable[[Dispatch], None] | None:

@@ -24,6 +24,8 @@ ROUTES: dict[str, Access] = {
     "pr/<int:number>/": Open.PUBLIC,
     "commit/<str:sha>/": Open.PUBLIC,
     "rejections/": Open.SIGNED_IN,
+    "checks/": Permission.CHECK_RESEND,
+    "checks/<uuid:public_id>/resend/": Permission.CHECK_RESEND,
     "staff/components/": Permission.COMPONENT_VIEW,
     "staff/health/": Permission.HEALTH_VIEW,
     "policy/": Open.PUBLIC,

@@ -41,7 +41,8 @@ def chip(tone: str, shape: str, text: str) -> str:
 
 WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral",
-    "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out", "ignored",
+    "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out",
+    "handled", "ignored", "refused",
     "waiting", "returned", "accepted", "withdrawn",
     "opening", "opened", "open", "merged", "closed", "failed",
     "met", "not met", "no result", "ok", "broken",

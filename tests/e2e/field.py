@@ -18,6 +18,8 @@ from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import Delivery, Dispatch, Job, Omission
 from apps.results.services import recount
+from tests.factories import checks
+from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
 from tests.factories.proposals import proposal, returned
@@ -145,6 +147,10 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
         skipped=8,
         total=130,
     )
+    about = {"job": shown, "head_sha": shown.head_sha, "pr_number": shown.pr_number}
+    check(kestrel, f"crcr/{kestrel.full_name}/CI/build", **about)
+    check(acme, f"crcr/{acme.full_name}/CI/test-strides", **about | checks.shown("completed"))
+    rerun(kestrel, state="refused", error="Re-runs are for L3 and L4: it is at L2 now.")
     callback(shown, claims=CLAIMS, status="in_progress", conclusion=None)
     callback(shown, claims=CLAIMS)
     callback(shown, claims=CLAIMS, answer=Answer.CONFLICT, conclusion="failure")

@@ -4,13 +4,15 @@ import pytest
 from django.test import Client
 
 from apps.accounts.policy import ROLES
+from apps.checks.policy import CONCLUSIONS, RULES
+from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
 from apps.platforms.policy import LEVELS, WINDOW_RULES
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
-from apps.relay.policy import BACKOFF_SECONDS, BUCKETS, MATRIX, PARTICIPATION, WEBHOOK_RULES
+from apps.relay.policy import BUCKETS, CHECK_RULES, MATRIX, PARTICIPATION, WEBHOOK_RULES
 from apps.results.metrics import METRICS
 from tests.factories.pages import Page
 
@@ -38,6 +40,8 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "backoff",
             "matrix",
             "buckets",
+            "checks",
+            "conclusions",
             "metrics",
             "fields",
             "claims",
@@ -102,7 +106,9 @@ def test_figures(page: Page) -> None:
 
 
 def test_upstream_events(page: Page) -> None:
-    assert page.tables["webhook"] == [(rule.event, rule.action or "any", rule.effect) for rule in WEBHOOK_RULES]
+    assert page.tables["webhook"] == [
+        (rule.event, rule.action or "any", rule.effect) for rule in (*WEBHOOK_RULES, *CHECK_RULES)
+    ]
 
 
 def test_states_of_a_job(page: Page) -> None:
@@ -121,6 +127,15 @@ def test_states_of_a_job(page: Page) -> None:
 def test_buckets(page: Page) -> None:
     printed = [(conclusion, text.partition(" ")[2]) for conclusion, text in page.tables["buckets"]]
     assert printed == [(conclusion, bucket.label) for conclusion, bucket in BUCKETS.items()]
+
+
+def test_check_runs(page: Page) -> None:
+    assert page.tables["checks"] == [(rule.when, rule.then) for rule in RULES]
+
+
+def test_conclusions_of_check_runs(page: Page) -> None:
+    printed = [(text.partition(" ")[2], conclusion) for text, conclusion in page.tables["conclusions"]]
+    assert printed == [(bucket.label, conclusion.value) for bucket, conclusion in CONCLUSIONS.items()]
 
 
 def test_fields_of_a_callback(page: Page) -> None:

@@ -8,9 +8,10 @@ import pytest
 from django.test import Client, override_settings
 
 from apps.core import github as core_github
+from apps.core.backoff import ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.relay import outbox, policy, provenance, services
+from apps.relay import outbox, provenance, services
 from apps.relay.enums import DispatchState, Provenance
 from apps.relay.models import Delivery, Dispatch
 from apps.simulator.standin import GitHubStandIn, Kind
@@ -83,7 +84,7 @@ def test_what_github_did_not_take_waits_for_the_next_attempt(
     assert send(dispatch, chance=0.8) is DispatchState.PENDING
     error = "GitHub did not answer: ConnectionError" if status == 0 else f"GitHub answered {status}"
     assert row(dispatch) == ("pending", 1, error, False)
-    assert waits(dispatch) == 0.8 * policy.BACKOFF_SECONDS[0]
+    assert waits(dispatch) == 0.8 * BACKOFF_SECONDS[0]
     assert send(dispatch) is None  # not its time yet
     assert send(dispatch, after=5) is DispatchState.SENT
     assert (row(dispatch), waits(dispatch)) == (("sent", 2, "", True), None)
@@ -93,10 +94,10 @@ def test_what_github_did_not_take_waits_for_the_next_attempt(
 def test_each_wait_is_longer_and_after_the_last_it_is_given_up(dispatch: Dispatch, github: GitHubStandIn) -> None:
     github.spoil("/dispatches$", Kind.FAIL, times=None, status=503)
     waited = []
-    for _ in range(policy.ATTEMPTS_MAX):
+    for _ in range(ATTEMPTS_MAX):
         send(dispatch, after=7_200, chance=0.5)
         waited.append(waits(dispatch))
-    assert waited == [*(seconds / 2 for seconds in policy.BACKOFF_SECONDS), None]
+    assert waited == [*(seconds / 2 for seconds in BACKOFF_SECONDS), None]
     assert row(dispatch) == ("given_up", 7, "GitHub answered 503", False)
     assert send(dispatch, after=7_200) is None
 
@@ -217,7 +218,7 @@ def test_an_old_attempt_does_not_finish_a_newer_one(dispatch: Dispatch) -> None:
 
 
 def test_a_dispatch_that_kills_its_worker_each_time_is_given_up_too(dispatch: Dispatch) -> None:
-    Dispatch.objects.update(state="sending", attempts=policy.ATTEMPTS_MAX, next_attempt_at=None)
+    Dispatch.objects.update(state="sending", attempts=ATTEMPTS_MAX, next_attempt_at=None)
     outbox.sweep(now=now() + datetime.timedelta(seconds=outbox.SENDING_LOST_SECONDS + 1))
     assert row(dispatch) == ("given_up", 7, "the worker was lost while sending", False)
 

@@ -11,10 +11,11 @@ from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
+from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
-from apps.relay import outbox, policy
+from apps.relay import outbox
 from apps.relay.models import Dispatch, Omission
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.jobs import days_ago, dispatch
@@ -130,7 +131,7 @@ def test_what_was_given_up_is_sent_again_and_stands_in_the_log(
     assert outbox.send_dispatch(dispatch_pk=given_up.pk, now=now(), chance=1) == "pending"
     given_up.refresh_from_db()
     assert given_up.next_attempt_at is not None
-    assert (given_up.next_attempt_at - given_up.changed_at).total_seconds() == policy.BACKOFF_SECONDS[0]
+    assert (given_up.next_attempt_at - given_up.changed_at).total_seconds() == BACKOFF_SECONDS[0]
     moment = now() + datetime.timedelta(seconds=10)
     assert outbox.send_dispatch(dispatch_pk=given_up.pk, now=moment, chance=1) == "sent"
     given_up.refresh_from_db()

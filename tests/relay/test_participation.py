@@ -13,6 +13,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.core.backoff import BACKOFF_SECONDS, backoff_seconds
 from apps.core.clock import now
 from apps.platforms.models import MaintenanceWindow, Repository
 from apps.platforms.participation import Choice, announce_window, change_participation, participation_of
@@ -108,13 +109,13 @@ def test_what_is_not_drawn_says_so_and_what_ends_runs_is_not_drawn() -> None:
 
 @given(failed=st.integers(1, 30), chance=st.floats(0, 1, exclude_max=True), asked=st.floats(0, 1e12))
 def test_a_wait_is_between_what_was_asked_and_the_tables_bound(failed: int, chance: float, asked: float) -> None:
-    wait = policy.wait_seconds(failed, chance=chance, asked=asked)
-    if failed > len(policy.BACKOFF_SECONDS):
+    wait = backoff_seconds(failed, chance, asked=asked)
+    if failed > len(BACKOFF_SECONDS):
         assert wait is None
     else:
         assert wait is not None
         least = min(asked, 3_600)
-        assert least <= wait <= least + policy.BACKOFF_SECONDS[failed - 1]
+        assert least <= wait <= least + BACKOFF_SECONDS[failed - 1]
 
 
 # --- through the front door -------------------------------------------------------------------------------------

@@ -41,9 +41,11 @@ STATUS: dict[str, tuple[str, str]] = {
     "sending": ("info", "◐"),
     "sent": ("info", "◆"),
     "given_up": ("bad", "■"),
+    "refused": ("quiet", "⊘"),
     # deliveries
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),
+    "handled": ("info", "◆"),
     "ignored": ("quiet", "⊘"),
     # proposals
     "waiting": ("info", "◔"),

@@ -1,0 +1,17 @@
+from django.apps import AppConfig
+
+
+class ChecksConfig(AppConfig):
+    name = "apps.checks"
+
+    def ready(self) -> None:
+        from apps.checks import tasks, topics
+        from apps.core.wakeups import register
+        from apps.platforms.topics import LISTING_FOR_CHECKS
+        from apps.relay.topics import DELIVERY_FOR_CHECKS, JOB_FOR_CHECKS
+
+        register(JOB_FOR_CHECKS, tasks.look_at_jobs)
+        register(DELIVERY_FOR_CHECKS, tasks.look_at_deliveries)
+        register(LISTING_FOR_CHECKS, tasks.look_at_repositories)
+        register(topics.CHECK_PENDING, tasks.enqueue_checks)
+        register(topics.RERUN_PENDING, tasks.enqueue_reruns)

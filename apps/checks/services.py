@@ -1,0 +1,331 @@
+"""Verbs on check runs: see what a webhook tells of a pull request, make every check run say what it should, send."""
+
+import datetime
+import hashlib
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+from django.urls import reverse
+
+from apps.audit.enums import Action
+from apps.audit.services import Actor, Subject, record
+from apps.checks import outbox, policy, webhooks
+from apps.checks.enums import CheckStatus, Conclusion, SendState
+from apps.checks.models import Check, PullRequest
+from apps.checks.policy import Wanted
+from apps.checks.selectors import legs_by_name, may_publish
+from apps.checks.topics import CHECK_PENDING
+from apps.core import clock
+from apps.core.errors import Problem
+from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.core.wakeups import wake
+from apps.platforms.models import Repository
+from apps.platforms.policy import CHECKS_FROM
+from apps.relay.enums import JobStatus
+from apps.relay.models import Delivery, Dispatch, Job
+from apps.relay.policy import WORST
+
+log = logging.getLogger(__name__)
+
+
+# --- what makes the hub look at a commit ------------------------------------------------------------------------
+
+
+@transaction.atomic
+def look_at_jobs(job_pks: Iterable[int], *, now: datetime.datetime) -> int:
+    """Jobs have changed: make their check runs say so. Returns how many check runs are to be sent."""
+    found = Job.objects.filter(pk__in=set(job_pks), pr_number__isnull=False).exclude(head_sha="")
+    places = found.order_by("head_sha", "repository").values_list("head_sha", "repository").distinct()
+    return sum(reconcile(repository_id=repository, head_sha=sha, now=now) for sha, repository in places)
+
+
+@transaction.atomic
+def look_at_pull_request(*, delivery_pk: int, now: datetime.datetime) -> int:
+    """A webhook tells of a pull request: keep whether it is open and what its labels ask for, and make its check runs
+    say so. Returns how many are to be sent."""
+    delivery = Delivery.objects.get(pk=delivery_pk)
+    if delivery.pr_number is None or not delivery.head_sha:
+        return 0
+    told = webhooks.told_of(delivery)
+    lock(delivery.head_sha)
+    row = PullRequest.objects.filter(number=delivery.pr_number, head_sha=delivery.head_sha).first()
+    known = policy.Wish(row.told_at, row.is_open, frozenset(row.devices)) if row else None
+    wish = policy.wish_after(known, told)
+    if wish is None:
+        return 0
+    values = {"is_open": wish.is_open, "devices": sorted(wish.devices), "told_at": wish.at}
+    PullRequest.objects.update_or_create(number=delivery.pr_number, head_sha=delivery.head_sha, defaults=values)
+    changed = 0
+    for repository in Repository.objects.filter(level__gte=CHECKS_FROM).order_by("pk"):
+        changed += reconcile(repository_id=repository.pk, head_sha=delivery.head_sha, now=now)
+        if told.action == "labeled" and told.label == repository.device.lower():
+            changed += _say_that_nothing_is_kept(repository, delivery, now)
+    return changed
+
+
+@transaction.atomic
+def look_at_repository(*, repository_id: int, now: datetime.datetime) -> int:
+    """A repository's level or device has changed: end the open check runs that nothing asks for any more, and open
+    those of jobs that run. Returns how many check runs are to be sent."""
+    still_open = Check.objects.filter(repository=repository_id, status=CheckStatus.IN_PROGRESS)
+    running = Job.objects.filter(
+        repository=repository_id,
+        status=JobStatus.IN_PROGRESS,
+        pr_number__isnull=False,
+        first_seen_at__gt=now - policy.ANSWERS_AWAITED,
+    ).exclude(head_sha="")
+    shas = {*still_open.values_list("head_sha", flat=True), *running.values_list("head_sha", flat=True)}
+    return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in sorted(shas))
+
+
+def lock(head_sha: str) -> None:
+    """One look at a commit at a time, until the transaction ends: the later one sees what the earlier one has not."""
+    key = int.from_bytes(hashlib.sha256(f"checks {head_sha}".encode()).digest()[:8], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+@transaction.atomic
+def reconcile(*, repository_id: int, head_sha: str, now: datetime.datetime) -> int:
+    """Make every check run of a repository at a commit say what it should by now. Idempotent, whatever the reason to
+    look. Returns how many are to be sent."""
+    lock(head_sha)
+    repository = Repository.objects.get(pk=repository_id)
+    checks = {check.name: check for check in Check.objects.filter(repository=repository, head_sha=head_sha)}
+    if repository.level < CHECKS_FROM and not any(c.status == CheckStatus.IN_PROGRESS for c in checks.values()):
+        return 0
+    legs = legs_by_name(repository, head_sha)
+    pulls = {row.number: row for row in PullRequest.objects.filter(head_sha=head_sha)}
+    changed = 0
+    for name in sorted({*checks, *legs}):
+        known = checks.get(name)
+        wanted = (
+            policy.wanted_of(legs[name], order=WORST, full_name=repository.full_name, level=repository.level, name=name)
+            if name in legs
+            else None
+        )
+        number = wanted.pr_number if wanted else known.pr_number if known else 0
+        wanted = _as_asked_for(repository, pulls.get(number), known, wanted)
+        if wanted is not None and _write(repository, head_sha, name, known, wanted, now):
+            changed += 1
+    return changed
+
+
+def _as_asked_for(
+    repository: Repository, pull: PullRequest | None, known: Check | None, wanted: Wanted | None
+) -> Wanted | None:
+    """What the check run is to say, given who asks for it; None: it stays as it is. A pull request that no webhook has
+    told of is open and has no labels."""
+    is_open_now = known is not None and known.status == CheckStatus.IN_PROGRESS
+    devices = pull.devices if pull else ()
+    if not policy.is_wished(level=repository.level, device=repository.device, devices=devices):
+        return _neutral(known, policy.why_neutral(repository.level)) if known and is_open_now else None
+    if wanted is None:
+        return _neutral(known, policy.RESULTS_GONE) if known and is_open_now else None
+    opens = known is None or (not is_open_now and wanted.status == CheckStatus.IN_PROGRESS)
+    return None if pull and not pull.is_open and opens else wanted
+
+
+def _neutral(known: Check, why: str) -> Wanted:
+    summary = f"**{why}.**\n\nThis check run ended without a verdict on the change."
+    return Wanted(
+        job_pk=known.job_id,
+        pr_number=known.pr_number,
+        run_id=known.run_id,
+        run_attempt=known.run_attempt,
+        status=CheckStatus.COMPLETED,
+        conclusion=Conclusion.NEUTRAL.value,
+        title=why,
+        summary=summary,
+    )
+
+
+def _say_that_nothing_is_kept(repository: Repository, delivery: Delivery, now: datetime.datetime) -> int:
+    """Somebody asks for a check run, and there is nothing to show nor to wait for: one neutral check run says so."""
+    awaited = Dispatch.objects.filter(
+        repository=repository, delivery__head_sha=delivery.head_sha, created_at__gt=now - policy.ANSWERS_AWAITED
+    )
+    if Check.objects.filter(repository=repository, head_sha=delivery.head_sha).exists() or awaited.exists():
+        return 0
+    assert delivery.pr_number is not None
+    wanted = Wanted(
+        job_pk=None,
+        pr_number=delivery.pr_number,
+        run_id="",
+        run_attempt=1,
+        status=CheckStatus.COMPLETED,
+        conclusion=Conclusion.NEUTRAL.value,
+        title=policy.RESULTS_GONE,
+        summary=f"**{policy.RESULTS_GONE}.**\n\n{policy.RESULTS_GONE_NEXT}",
+    )
+    name = policy.name_of(repository.full_name, "", "")
+    return int(_write(repository, delivery.head_sha, name, None, wanted, now))
+
+
+def _write(
+    repository: Repository, head_sha: str, name: str, known: Check | None, wanted: Wanted, now: datetime.datetime
+) -> bool:
+    """Keep what a check run is to say and wake its sender. False where it says so already."""
+    moment = clock.real(now)
+    says = {
+        "job_id": wanted.job_pk,
+        "pr_number": wanted.pr_number,
+        "run_id": wanted.run_id,
+        "run_attempt": wanted.run_attempt,
+        "status": wanted.status,
+        "conclusion": wanted.conclusion,
+        "title": wanted.title,
+        "summary": wanted.summary,
+    }
+    if known is None:
+        known = Check.objects.create(
+            repository=repository,
+            head_sha=head_sha,
+            name=name,
+            created_at=now,
+            next_attempt_at=moment,
+            changed_at=moment,
+            **says,
+        )
+        wake(CHECK_PENDING, [str(known.pk)], now=now)
+        return True
+    if all(getattr(known, field) == value for field, value in says.items()):
+        return False
+    note = known.note if known.run == f"{wanted.run_id}/{wanted.run_attempt}" else ""
+    send_anew(known, now=now, note=note, **says)
+    return True
+
+
+def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
+    """In the caller's transaction: the check run is to say something else. One that is being sent right now is sent
+    again when that is over; one that waits for its next attempt goes on waiting."""
+    moment = clock.real(now)
+    state = Check.objects.select_for_update().values_list("state", flat=True).get(pk=check.pk)
+    if state in (SendState.SENT, SendState.GIVEN_UP):
+        says |= {"state": SendState.PENDING, "attempts": 0, "next_attempt_at": moment, "changed_at": moment}
+    Check.objects.filter(pk=check.pk).update(revision=F("revision") + 1, **says)
+    wake(CHECK_PENDING, [str(check.pk)], now=now)
+
+
+# --- sending ----------------------------------------------------------------------------------------------------
+
+
+def send_check(*, check_pk: int, now: datetime.datetime) -> SendState | None:
+    """Make GitHub show what a check run is to say. Returns its new state; None when it was not there to be sent.
+
+    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words.
+    """
+    check = outbox.take(Check, check_pk, now=now) if may_publish() else None
+    if check is None:
+        return None
+    try:
+        github_id = _publish(check, now)
+    except GitHubUnavailable as problem:
+        left = outbox.after_failure(check, asked=problem.wait_seconds, now=clock.now())
+        outbox.finish(check, now=clock.now(), error=str(problem), **left)
+        return left["state"]
+    except GitHubRefused as problem:
+        outbox.finish(check, now=clock.now(), error=str(problem), state=SendState.GIVEN_UP)
+        return SendState.GIVEN_UP
+    return _sent(check, github_id, clock.now())
+
+
+@transaction.atomic
+def _sent(check: Check, github_id: int, now: datetime.datetime) -> SendState | None:
+    """GitHub shows what `check` says. What it was to say may have changed meanwhile: then it is sent again."""
+    newest = Check.objects.select_for_update().values_list("revision", flat=True).get(pk=check.pk)
+    values: dict[str, Any] = {
+        "state": SendState.SENT,
+        "github_id": github_id,
+        "sent_revision": check.revision,
+        "sent_status": check.status,
+        "sent_run": check.run,
+        "sent_at": now,
+    }
+    if newest != check.revision:
+        values |= {"state": SendState.PENDING, "attempts": 0, "next_attempt_at": clock.real(now)}
+        wake(CHECK_PENDING, [str(check.pk)], now=now)
+    if not outbox.finish(check, now=now, **values):
+        log.warning("check %s was taken back while it was sent", check.pk)
+        return None
+    return values["state"]
+
+
+def _publish(check: Check, now: datetime.datetime) -> int:
+    """Send what a check run says. Returns GitHub's id of it."""
+    upstream, fields = settings.UPSTREAM_REPO, fields_of(check, now)
+    needs_new = policy.is_new_run(
+        sent_status=check.sent_status, sent_run=check.sent_run, status=check.status, run=check.run
+    )
+    if needs_new:
+        made = _made_before(check) if check.attempts > 1 else None
+        if made is None:
+            return client().create_check_run(upstream, fields | {"name": check.name, "head_sha": check.head_sha})
+    else:
+        assert check.github_id is not None
+        made = check.github_id
+    client().update_check_run(upstream, made, fields)
+    return made
+
+
+def _made_before(check: Check) -> int | None:
+    """The check run that an earlier attempt made, if its worker died before it could say so."""
+    found = client().check_runs_named(settings.UPSTREAM_REPO, check.head_sha, check.name)
+    ids = [run["id"] for run in found if run["external_id"] == check.external_id and _is_ours(run)]
+    return max((number for number in ids if number > (check.github_id or 0)), default=None)
+
+
+def _is_ours(run: dict[str, Any]) -> bool:
+    app = run.get("app") or {}
+    return settings.GITHUB_APP_ID in (str(app.get("id")), app.get("client_id"))
+
+
+def fields_of(check: Check, now: datetime.datetime) -> dict[str, Any]:
+    """A check run as GitHub's API takes it, without the name and the commit, which never change."""
+    job, place = check.job, reverse("public:pull_request", args=[check.pr_number])
+    if job:
+        place = reverse("public:job", args=[job.public_id])
+    summary = f"{check.summary}\n\n{check.note}" if check.note else check.summary
+    fields: dict[str, Any] = {
+        "external_id": check.external_id,
+        "details_url": settings.BASE_URL + place,
+        "status": check.status,
+        "output": {"title": check.title, "summary": summary[: policy.MOST_SUMMARY]},
+    }
+    if job:
+        fields["started_at"] = _stamp(job.start_seen_at or job.first_seen_at)
+    if check.conclusion:
+        ended_at = job.completed_at if job and job.completed_at else now
+        fields |= {"conclusion": check.conclusion, "completed_at": _stamp(ended_at)}
+    return fields
+
+
+def _stamp(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@transaction.atomic
+def resend_check(*, check: Check, actor: Actor, now: datetime.datetime) -> None:
+    """Send a check run that was given up once more. Raises Problem `check_not_given_up` for any other."""
+    moment = clock.real(now)
+    moved = Check.objects.filter(pk=check.pk, state=SendState.GIVEN_UP).update(
+        state=SendState.PENDING, attempts=0, next_attempt_at=moment, changed_at=moment
+    )
+    if moved != 1:
+        state = Check.objects.values_list("state", flat=True).get(pk=check.pk)
+        raise Problem("check_not_given_up", f"{check.name} is {SendState(state).label}.")
+    wake(CHECK_PENDING, [str(check.pk)], now=now)
+    record(
+        action=Action.CHECK_RESENT,
+        actor=actor,
+        subject=Subject("check", str(check.public_id), check.name),
+        summary=f"{check.name} is sent to GitHub once more",
+        before={"state": SendState.GIVEN_UP.value, "error": check.error},
+        after={"state": SendState.PENDING.value},
+        now=now,
+        is_decision=False,
+    )

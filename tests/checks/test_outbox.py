@@ -1,0 +1,181 @@
+"""Check runs on their way: what GitHub does not take, workers that die, changes that overtake."""
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import override_settings
+
+from apps.checks import outbox, services, tasks
+from apps.checks.enums import SendState
+from apps.checks.models import Check
+from apps.core import wakeups
+from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS, backoff_seconds
+from apps.core.clock import now
+from apps.core.models import Wakeup
+from apps.relay.models import Job
+from apps.simulator.standin import GitHubStandIn
+from tests.checks.field import BUILD, Upstream, seconds_later, settle, shown
+from tests.relay.downstream import Downstream
+
+pytestmark = pytest.mark.django_db
+AtLevel = Callable[[int], Downstream]
+
+
+@pytest.fixture
+def check(upstream: Upstream, at_level: AtLevel, github: GitHubStandIn) -> Check:
+    """One check run, in progress, not sent yet."""
+    kestrel = at_level(4)
+    upstream.tells("opened")
+    kestrel.post(kestrel.body(upstream.last_delivery))
+    wakeups.drain()
+    return Check.objects.get()
+
+
+def send(check: Check, at: datetime.datetime | None = None) -> SendState | None:
+    return services.send_check(check_pk=check.pk, now=at or now())
+
+
+def row(check: Check) -> tuple[Any, ...]:
+    check.refresh_from_db()
+    return check.state, check.attempts, check.error, check.sent_revision
+
+
+def ends(check: Check, conclusion: str = "failure") -> None:
+    """The job behind it ends, and the hub looks at it."""
+    Job.objects.update(
+        status="completed", conclusion=conclusion, bucket=conclusion, completed_at=now(), start_seen_at=now()
+    )
+    services.look_at_jobs([Job.objects.get().pk], now=now())
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 0])
+def test_what_github_did_not_take_waits_for_its_time(check: Check, github: GitHubStandIn, status: int) -> None:
+    github.fail("/check-runs$", status=status)
+    assert send(check) is SendState.PENDING
+    assert row(check)[0::3] == ("pending", 0)
+    assert check.next_attempt_at <= seconds_later(BACKOFF_SECONDS[0] + 60)
+    assert send(check, at=check.next_attempt_at - datetime.timedelta(microseconds=1)) is None
+    assert send(check, at=check.next_attempt_at) is SendState.SENT
+    assert row(check) == ("sent", 2, "", 1)
+    assert len(github.check_runs) == 1
+
+
+def test_after_enough_attempts_it_is_given_up_with_the_reason(check: Check, github: GitHubStandIn) -> None:
+    github.fail("/check-runs", status=503, times=100)
+    later = seconds_later(100_000)
+    states = [send(check, at=later) for _ in range(ATTEMPTS_MAX + 1)]
+    assert states == [SendState.PENDING] * (ATTEMPTS_MAX - 1) + [SendState.GIVEN_UP, None]
+    assert row(check) == ("given_up", ATTEMPTS_MAX, "GitHub answered 503", 0)
+
+
+def test_what_github_refuses_is_given_up_at_once_until_it_says_something_new(
+    check: Check, github: GitHubStandIn
+) -> None:
+    github.fail("/check-runs$", status=422, message="No commit found for SHA")
+    assert send(check) is SendState.GIVEN_UP
+    assert row(check) == ("given_up", 1, "GitHub answered 422: No commit found for SHA", 0)
+    ends(check)
+    assert send(check) is SendState.SENT
+    assert shown(github) == [(BUILD, "failure", "Failed")]
+
+
+def test_a_sent_one_is_not_sent_again(check: Check, github: GitHubStandIn) -> None:
+    assert (send(check), send(check)) == (SendState.SENT, None)
+    services.look_at_jobs([Job.objects.get().pk], now=now())
+    assert send(check) is None
+    assert len(github.check_runs) == 1
+
+
+def test_without_an_app_nothing_is_published_and_everything_waits(check: Check) -> None:
+    with override_settings(GITHUB_APP_ID=""):
+        assert send(check) is None
+    assert row(check) == ("pending", 0, "", 0)
+    assert send(check) is SendState.SENT
+
+
+def test_what_changes_while_it_is_sent_is_sent_after_that(check: Check, github: GitHubStandIn) -> None:
+    """The end comes while the start is on its way: neither is lost, and the end is last."""
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    ends(check)
+    assert send(check) is None  # one sender at a time
+    sent = services._sent(taken, services._publish(taken, now()), now())
+    assert (sent, row(check)) == (SendState.PENDING, ("pending", 0, "", 1))
+    assert shown(github) == [(BUILD, "in_progress", "Running")]
+    settle()
+    assert (shown(github), row(check)) == ([(BUILD, "failure", "Failed")], ("sent", 1, "", 2))
+
+
+def test_a_worker_that_died_after_github_answered_leaves_no_second_check_run(
+    check: Check, github: GitHubStandIn
+) -> None:
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    made = services._publish(taken, now())
+    later = seconds_later(outbox.SENDING_LOST_SECONDS + 1)
+    assert outbox.sweep(Check, "check_pending", now=later) == 1
+    assert row(check) == ("pending", 1, outbox.LOST, 0)
+    assert send(check, at=later) is SendState.SENT
+    assert [run["id"] for run in github.check_runs] == [made]
+    assert Check.objects.get().github_id == made
+
+
+def test_an_attempt_that_ends_after_it_was_taken_back_overwrites_nothing(check: Check) -> None:
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    outbox.sweep(Check, "check_pending", now=seconds_later(outbox.SENDING_LOST_SECONDS + 1))
+    assert services._sent(taken, 7, now()) is None
+    assert row(check) == ("pending", 1, outbox.LOST, 0)
+
+
+def test_one_that_kills_its_worker_each_time_is_given_up_too(check: Check) -> None:
+    Check.objects.update(state="sending", attempts=ATTEMPTS_MAX)
+    assert outbox.sweep(Check, "check_pending", now=seconds_later(outbox.SENDING_LOST_SECONDS + 1)) == 0
+    assert row(check) == ("given_up", ATTEMPTS_MAX, outbox.LOST, 0)
+
+
+def test_the_sweep_wakes_what_lost_its_task(check: Check, github: GitHubStandIn) -> None:
+    Wakeup.objects.all().delete()
+    assert tasks.sweep_checks() == 1
+    assert list(Wakeup.objects.values_list("topic", "key")) == [("check_pending", str(check.pk))]
+    settle()
+    assert (tasks.sweep_checks(), shown(github)) == (0, [(BUILD, "in_progress", "Running")])
+
+
+def test_postgresql_keeps_one_of_a_name_at_a_commit(check: Check) -> None:
+    with pytest.raises(IntegrityError, match="checks_check_once"), transaction.atomic():
+        Check.objects.create(
+            repository=check.repository, head_sha=check.head_sha, name=check.name, pr_number=1, status="in_progress",
+            title="", summary="", created_at=now(), next_attempt_at=now(), changed_at=now(),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "constraint"),
+    [
+        ({"state": "lost"}, "checks_check_state"),
+        ({"status": "completed"}, "checks_check_end_whole"),
+        ({"status": "completed", "conclusion": "green"}, "checks_check_conclusion"),
+        ({"github_id": 5}, "checks_check_sent_whole"),
+        ({"state": "sent"}, "checks_check_sent_is_wanted"),
+    ],
+)
+def test_postgresql_refuses_halves(check: Check, values: dict[str, Any], constraint: str) -> None:
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+        Check.objects.update(**values)
+
+
+def test_waits_grow_fourfold_up_to_an_hour_and_end() -> None:
+    assert [backoff_seconds(attempt, 0.5) for attempt in range(1, ATTEMPTS_MAX + 1)] == [
+        *(2.5, 10, 40, 160, 640, 1_800),
+        None,
+    ]
+    assert backoff_seconds(1, 0.0) == 0
+
+
+def test_a_wait_that_github_asks_for_is_kept_up_to_a_bound() -> None:
+    assert backoff_seconds(1, 0.5, asked=30) == 32.5
+    assert backoff_seconds(1, 0.0, asked=1e12) == ASKED_WAIT_MAX_SECONDS
