@@ -4,17 +4,21 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError, connection
 from django.urls import reverse
 
+from accelhub.checks import unsafe
 from accelhub.embedded import EmbeddedError
-from accelhub.env import paths
+from accelhub.embedded.folders import kind_of
+from accelhub.env import env, paths
+from accelhub.kind import refuse_other_database
 from accelhub.supervisor import Supervisor
 
 
 class Command(BaseCommand):
     help = "Run the hub: web, workers, beat, and PostgreSQL and Redis unless their URLs are set."
-    # The children check for themselves, with settings read after this command has prepared what they read.
+    # Ours run below, a line each. The children check for themselves, with settings read after the demo's are made.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -22,6 +26,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with_demo = settings.DEMO and not options["no_demo"]
+        if errors := unsafe():
+            sys.exit("\n".join(errors))
+        if env.str("DATABASE_URL", ""):
+            look_at_database(with_demo)
         try:
             Supervisor(
                 paths(),
@@ -32,6 +40,19 @@ class Command(BaseCommand):
             ).run()
         except EmbeddedError as error:
             sys.exit(error.message)
+
+
+def look_at_database(with_demo: bool) -> None:
+    """See that the database that DATABASE_URL names answers and is of our kind. Ends with one line where it is not."""
+    try:
+        refuse_other_database(kind_of(with_demo))
+    except CommandError as error:
+        sys.exit(str(error))
+    except OperationalError as error:
+        reason = " ".join(str(error).split())
+        sys.exit(f"DATABASE_URL: the database does not answer ({reason}). Start it, or correct the address.")
+    finally:
+        connection.close()
 
 
 def banner(base_url: str, *, with_demo: bool) -> str:
