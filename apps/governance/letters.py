@@ -24,6 +24,7 @@ def letter(
     words: str,
     at: datetime.datetime,
     link: str,
+    first_callback: str,
 ) -> Letter:
     """What one transition says to who is told of it."""
     level = LEVELS[PROPOSED_LEVEL].code
@@ -52,6 +53,7 @@ def letter(
         what,
         f"{heading[verb]}\n\n{_quoted(words)}" if words and verb in heading else "",
         f"Next: {who}{next_step}.",
+        f"How: {first_callback}" if state is State.ACCEPTED else "",
         link,
         f"--\nAccelHub, as of {at.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this.",
     ]

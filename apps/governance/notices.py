@@ -91,6 +91,7 @@ def _send(notice: Notice) -> bool:
         words=transition.words,
         at=transition.at,
         link=settings.BASE_URL + reverse("governance:proposal", args=[proposal.public_id]),
+        first_callback=settings.BASE_URL + reverse("public:first_callback"),
     )
     EmailMessage(
         written.subject,

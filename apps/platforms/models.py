@@ -56,6 +56,9 @@ class Repository(models.Model):
     github_owner_id = models.BigIntegerField(null=True, blank=True)
     pin_source = models.CharField(max_length=20, choices=PinSource.choices, blank=True, default=PinSource.NONE)
     pinned_at = models.DateTimeField(null=True, blank=True)
+    # Why GitHub did not pin it, and when it was asked last.
+    pin_refusal = models.CharField(max_length=300, blank=True)
+    pin_refused_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["full_name"]

@@ -12,5 +12,6 @@ urlpatterns = [
     path("jobs/<uuid:public_id>/", views.job, name="job"),
     path("rejections/", directory.rejections, name="rejections"),
     path("staff/components/", components.components, name="components"),
+    path("docs/first-callback/", views.first_callback, name="first_callback"),
     path("policy/", views.policy, name="policy"),
 ]

@@ -26,6 +26,7 @@ ROUTES: dict[str, Access] = {
     "rejections/": Open.SIGNED_IN,
     "staff/components/": Permission.COMPONENT_VIEW,
     "policy/": Open.PUBLIC,
+    "docs/first-callback/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
     "register/": Open.SIGNED_IN,
@@ -51,7 +52,7 @@ ROUTES: dict[str, Access] = {
     "invitations/<str:code>/": Open.SIGNED_IN,
     "admin/": Permission.ADMIN_VIEW,
     "admin/jsi18n/": Permission.ADMIN_VIEW,
-    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": Permission.ADMIN_VIEW,
+    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
@@ -64,7 +65,9 @@ ROUTES: dict[str, Access] = {
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
-    *("core/wakeup", "platforms/invitation", "platforms/levelinterval", "platforms/membership"),
+    *("core/installation", "core/wakeup", "governance/notice", "governance/proposal"),
+    *("governance/transition", "results/dayfigures"),
+    *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection"),
 )
@@ -98,7 +101,7 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
-        "^(?P<app_label>accounts|audit|core|platforms|relay)/$": "audit/",
+        "^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": "audit/",
         "<path:object_id>": "1",
         "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",

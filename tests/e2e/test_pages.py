@@ -41,6 +41,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "docs/first-callback/": (Look("/docs/first-callback/", (VISITOR,)),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
