@@ -105,7 +105,7 @@ class Supervisor:
         for service in self._services:
             self._await_service(service)
         if self._with_demo:
-            demo.ensure(self._where.data)
+            demo.ensure(self._where.data, self._base_url)
         self._finish([MIGRATE, COLLECT_STATIC])
         if self._with_demo:
             self._finish([SEED_DEMO])

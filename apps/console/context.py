@@ -5,13 +5,24 @@ from django.urls import reverse
 
 from apps.core.permissions import Permission
 from apps.governance.selectors import proposals_of
+from apps.platforms.selectors import member_platforms
 
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """`console_url` for those who have something there: who decides, and who proposed."""
+    """`console_url` for those who have something there: who decides, who proposed, who speaks for a platform;
+    `people_url` for who gives roles."""
     user = getattr(request, "user", None)
     if user is None or user.is_anonymous:
         return {}
-    if user.may(Permission.PROPOSAL_DECIDE) or proposals_of(user).exists():
-        return {"console_url": reverse("console:console")}
-    return {}
+    seen: dict[str, object] = {}
+    if user.may(Permission.USER_CHANGE):
+        seen["people_url"] = reverse("console:people")
+    if user.may(Permission.PROPOSAL_DECIDE) or _is_vendor(user):
+        seen["console_url"] = reverse("console:console")
+    return seen
+
+
+def _is_vendor(user: object) -> bool:
+    """One query: every page asks it."""
+    own = member_platforms(user).order_by().values("pk")
+    return proposals_of(user).order_by().values("pk").union(own, all=True).exists()

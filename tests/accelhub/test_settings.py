@@ -151,12 +151,12 @@ def test_a_variable_that_cannot_be_read_is_one_line(environment: dict[str, str],
 
 class TestDemo:
     def test_its_facts_are_made_once_and_kept(self, tmp_path: Path) -> None:
-        first = demo.ensure(tmp_path)
-        assert demo.ensure(tmp_path) == first == demo.load(tmp_path)
+        first = demo.ensure(tmp_path, "http://127.0.0.1:8000")
+        assert demo.ensure(tmp_path, "http://127.0.0.1:8000") == first == demo.load(tmp_path)
         assert (tmp_path / demo.FILE).stat().st_mode & 0o077 == 0
 
     def test_settings_read_them_in_demo_mode_only(self, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        facts = demo.ensure(tmp_path)
+        facts = demo.ensure(tmp_path, "http://127.0.0.1:8000")
         assert settings_now()["GITHUB_WEBHOOK_SECRET"] == ""
         environment.setenv("ACCELHUB_DEMO", "1")
         found = settings_now()

@@ -110,6 +110,17 @@ def test_nothing_survives_a_killed_hub_and_the_folder_is_free_again(data: Path) 
     assert manage(data, "migrate", "--check", ACCELHUB_DEBUG="1").returncode == 0
 
 
+@pytest.mark.parametrize(("is_new", "days", "is_told"), [(True, 30, True), (False, 30, False), (True, 0, False)])
+def test_a_new_demo_says_that_its_history_is_being_filled_in(
+    settings: Settings, is_new: bool, days: int, is_told: bool
+) -> None:
+    settings.DEMO_HISTORY_DAYS = days
+    text = up_command.banner("http://127.0.0.1:8000", with_demo=True, is_new=is_new)
+    assert ("30 days of history are being filled in: figures grow for some minutes." in text) is is_told
+    for word in ("demo-newcomer", "demo-admin", f"E-mails are files in {settings.EMAIL_FILE_PATH}."):
+        assert word in text
+
+
 class TestNoDemo:
     @pytest.mark.parametrize(("words", "expected"), [([], True), (["--no-demo"], False)])
     def test_it_overrides_the_environment(

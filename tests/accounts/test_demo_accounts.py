@@ -40,6 +40,7 @@ def test_each_role_has_an_account(demo: None) -> None:
         "demo-operator": (True, False, False, {Role.OPERATOR}),
         "demo-admin": (True, False, False, {Role.ADMIN}),
     }
+    assert {account.email for account in DEMO_ACCOUNTS} == set(User.objects.values_list("email", flat=True))
     members = Platform.objects.filter(memberships__user__username="demo-vendor")
     assert [platform.name for platform in members] == ["Pallas One"]
 

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from apps.core.api import SIGN_IN
 from apps.core.errors import MACHINE_PREFIXES
 from apps.core.permissions import Access, Open, Permission
 from tests.factories.events import event
@@ -157,7 +158,7 @@ def test_a_visitor_is_sent_to_sign_in_from_every_guarded_page(client: Client, ro
 @pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
 def test_a_visitor_is_refused_by_every_guarded_api_route(client: Client, route: str, method: str) -> None:
     answer = getattr(client, method)(address(route))
-    assert problem(answer) == problem_body("not_signed_in", "Authentication credentials were not provided.")
+    assert problem(answer) == problem_body("not_signed_in", SIGN_IN)
 
 
 @pytest.mark.usefixtures("acme")

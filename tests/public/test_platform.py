@@ -56,13 +56,13 @@ def test_the_standing_says_level_and_since_when(client: Client) -> None:
 
 def test_a_repository_that_github_did_not_pin_says_why_and_when(client: Client) -> None:
     repository = listed({"acme/torch": 1})["acme/torch"]
-    note_refusal(repository_id=repository.pk, words="GitHub answered 404: Not\0 Found", now=now())
+    note_refusal(repository_id=repository.pk, words="GitHub answered 404: Not\0 Found", now=days_ago(3))
     assert platform(client).facts["contacts-1"]["Identity"] == (
-        "not pinned yet: GitHub answered 404: Not Found asked just now; asked again at its first callback and every 10 "
+        "not pinned yet: GitHub answered 404: Not Found asked 3 d ago; asked again at its first callback and every 10 "
         "minutes"
     )
     listed({})
-    assert platform(client).facts["contacts-1"]["Identity"].endswith("Not Found asked just now")
+    assert platform(client).facts["contacts-1"]["Identity"].endswith("Not Found asked 3 d ago")
 
 
 @pytest.mark.parametrize(

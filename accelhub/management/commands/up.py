@@ -14,6 +14,9 @@ from accelhub.embedded.folders import kind_of
 from accelhub.env import env, paths
 from accelhub.kind import refuse_other_database
 from accelhub.supervisor import Supervisor
+from apps.accounts.demo import DEMO_ACCOUNTS
+from apps.simulator.people import PEOPLE
+from apps.simulator.show import NOTEBOOK_FILE
 
 
 class Command(BaseCommand):
@@ -30,12 +33,13 @@ class Command(BaseCommand):
             sys.exit("\n".join(errors))
         if env.str("DATABASE_URL", ""):
             look_at_database(with_demo)
+        is_new = not (paths().data / NOTEBOOK_FILE).exists()
         try:
             Supervisor(
                 paths(),
                 with_demo=with_demo,
                 base_url=settings.BASE_URL,
-                banner=lambda: banner(settings.BASE_URL, with_demo=with_demo),
+                banner=lambda: banner(settings.BASE_URL, with_demo=with_demo, is_new=is_new),
                 out=sys.stdout,
             ).run()
         except EmbeddedError as error:
@@ -55,16 +59,21 @@ def look_at_database(with_demo: bool) -> None:
         connection.close()
 
 
-def banner(base_url: str, *, with_demo: bool) -> str:
-    """What whoever started the hub reads when it answers."""
+def banner(base_url: str, *, with_demo: bool, is_new: bool) -> str:
+    """What whoever started the hub reads when it answers. `is_new`: this demo has no history yet."""
     lines = ["", f"  AccelHub runs at {base_url}"]
     if with_demo:
-        from apps.accounts.demo import DEMO_ACCOUNTS
-
         width = max(len(account.username) for account in DEMO_ACCOUNTS)
         lines += ["", f"  Sign in at {base_url}{reverse('accounts:login')} as"]
         lines += [
             f"    {account.username:<{width}}  password {account.password:<{width}}  {account.role}"
             for account in DEMO_ACCOUNTS
         ]
+        lines += ["", "  or with GitHub (a stand-in) as"]
+        lines += [f"    {person.login:<{width}}  {person.about}" for person in PEOPLE]
+        if is_new and settings.DEMO_HISTORY_DAYS:
+            days = f"{settings.DEMO_HISTORY_DAYS} days of history are being filled in"
+            lines += ["", f"  {days}: figures grow for some minutes."]
+    if settings.EMAIL_BACKEND.endswith("filebased.EmailBackend"):
+        lines += ["", f"  E-mails are files in {settings.EMAIL_FILE_PATH}."]
     return "\n".join([*lines, "", "  Stop it with Ctrl-C.", ""])
