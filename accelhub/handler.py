@@ -25,5 +25,5 @@ class Handler(WSGIHandler):
             if response.streaming:
                 response.streaming_content = []  # type: ignore[attr-defined]
             else:
-                response.content = b""
+                response.content = b""  # type: ignore[attr-defined]
         return response

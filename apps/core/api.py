@@ -46,7 +46,7 @@ def choice(choices: Sequence[str], what: str, **options: Any) -> serializers.Cho
 
 def text(max_length: int, **options: Any) -> serializers.CharField:
     """A field of text, at most so many characters."""
-    told = {
+    told: dict[str, Any] = {
         "max_length": "is longer than {max_length} characters, send less.",
         "invalid": "is no text, send a string.",
     }

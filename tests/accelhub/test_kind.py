@@ -17,6 +17,7 @@ from apps.core.models import Installation
 from tests.accelhub.started import ROOT
 from tests.environment import private_key, without_ours
 from tests.factories.listing import user
+from tests.live import ClonedDatabase
 
 SECRETS = {
     "ACCELHUB_SECRET_KEY": "k" * 48,
@@ -38,7 +39,7 @@ def up(data: Path, *words: str, **environment: str) -> tuple[int, str, str]:
         check=False,
         env=without_ours(os.environ) | {"ACCELHUB_DATA_DIR": str(data), "PORT": "0"} | environment,
     )
-    return done.returncode, done.stdout.removesuffix("hub      | stopped\n"), done.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
 class TestFolder:
@@ -88,6 +89,13 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("DATABASE_URL: the database does not answer (")
     assert "secret" not in err
+
+
+def test_a_demo_does_not_start_on_a_real_hubs_database(tmp_path: Path, cloned_database: ClonedDatabase) -> None:
+    address = {"DATABASE_URL": cloned_database.environment["DATABASE_URL"]}
+    line = "The database is kept by a real hub, and this is a demo: set DATABASE_URL to another one, or unset "
+    assert up(tmp_path, ACCELHUB_DEMO="1", **address) == (1, "", f"{line}ACCELHUB_DEMO.\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.django_db

@@ -115,6 +115,7 @@ def test_a_new_demo_says_that_its_history_is_being_filled_in(
     settings: Settings, is_new: bool, days: int, is_told: bool
 ) -> None:
     settings.DEMO_HISTORY_DAYS = days
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     text = up_command.banner("http://127.0.0.1:8000", with_demo=True, is_new=is_new)
     assert ("30 days of history are being filled in: figures grow for some minutes." in text) is is_told
     for word in ("demo-newcomer", "demo-admin", f"E-mails are files in {settings.EMAIL_FILE_PATH}."):

@@ -21,9 +21,9 @@ def test_a_process_that_answers_is_healthy(client: Client) -> None:
 
 def test_head_is_answered_like_get_without_a_body() -> None:
     def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes]:
-        environ = RequestFactory()._base_environ(REQUEST_METHOD=method, PATH_INFO=path)
+        environ = RequestFactory().generic(method, path).META
         response = Handler().get_response(Request(environ))
-        return response.status_code, dict(response.items()), b"".join(response)  # type: ignore[arg-type]
+        return response.status_code, dict(response.items()), b"".join(response)
 
     for path, status in (("/healthz", 200), ("/github/callback/x", 404)):
         got = answer("GET", path)
