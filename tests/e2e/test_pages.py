@@ -71,7 +71,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
     "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
     "admin/": (Look("/admin/", (OPERATOR,)),),
-    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": (Look("/admin/relay/", (OPERATOR,)),),
+    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": (
+        Look("/admin/relay/", (OPERATOR,)),
+    ),
 }
 
 
