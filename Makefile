@@ -57,7 +57,7 @@ dev_sum = $$(cat requirements.txt requirements-dev.txt | cksum)
 install = echo "Installing $(1) into .venv: this takes a minute." && rm -f .venv/runtime .venv/dev \
 	&& $(python) -m pip install --require-hashes --only-binary=:all: --disable-pip-version-check -q -r $(1)
 
-runtime: .venv/usable
+runtime: .venv/usable ## install what the hub runs on into .venv
 	[ "$$(cat .venv/runtime 2> /dev/null)" = "$(runtime_sum)" ] || [ "$$(cat .venv/dev 2> /dev/null)" = "$(dev_sum)" ] \
 		|| { $(call install,requirements.txt) && echo "$(runtime_sum)" > .venv/runtime; }
 

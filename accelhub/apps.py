@@ -7,8 +7,14 @@ class AccelHubConfig(AppConfig):
     name = "accelhub"
 
     def ready(self) -> None:
+        from django.apps import apps
         from django.contrib.admin import autodiscover
+        from django.db.models.signals import post_migrate, pre_migrate
 
-        from accelhub import checks  # noqa: F401  registers the system checks
+        from accelhub import checks, kind  # noqa: F401  checks registers the system checks
+
+        core = apps.get_app_config("core")
+        pre_migrate.connect(kind.before_migrate, sender=core)
+        post_migrate.connect(kind.after_migrate, sender=core)
 
         autodiscover()  # each app's admin.py puts its models into the hub's own site

@@ -160,14 +160,44 @@ def allowlist_has_an_owner(app_configs: Any, **kwargs: Any) -> list[CheckMessage
     return []
 
 
+@register(TAG, Tags.security)
+def base_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """People sign in at the base address, and downstreams send their tokens there."""
+    if settings.DEMO or settings.DEBUG:
+        return []
+    base = urlsplit(settings.BASE_URL)
+    if base.scheme == "https" or (base.scheme == "http" and is_loopback(base.hostname)):
+        return []
+    hint = "Write https://<host>; http is for localhost."
+    return [Error(f"ACCELHUB_BASE_URL is {settings.BASE_URL}.", hint=hint, id="accelhub.E010")]
+
+
+# What token_urlsafe(24) gives; docs/operator.md says how to make a longer one.
+SECRET_KEY_MIN = 32
+
+
+@register(TAG, Tags.security)
+def secret_key_is_long(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """It signs sessions and seals GitHub tokens: nobody may guess it."""
+    length = len(settings.SECRET_KEY)
+    if settings.DEMO or settings.DEBUG or settings.SECRET_KEY.startswith("unsafe:") or length >= SECRET_KEY_MIN:
+        return []
+    hint = f"Write at least {SECRET_KEY_MIN}: python -c 'import secrets; print(secrets.token_urlsafe(48))'."
+    return [Error(f"ACCELHUB_SECRET_KEY has {length} characters.", hint=hint, id="accelhub.E011")]
+
+
 def _is_trusted(address: str) -> bool:
     url = urlsplit(address)
     is_local = url.scheme == "http" and is_loopback(url.hostname) and (settings.DEMO or settings.DEBUG)
     return url.scheme == "https" or is_local
 
 
+def unsafe() -> list[str]:
+    """What our checks find, a line each: its id, what was seen, what to set."""
+    return sorted(f"{e.id}: {e.msg} {e.hint}" for e in run_checks(tags=[TAG]) if e.is_serious())
+
+
 def refuse_unsafe() -> None:
     """Raise ImproperlyConfigured with every error of ours: for servers, which run no system checks by themselves."""
-    errors = [message for message in run_checks(tags=[TAG]) if message.is_serious()]
-    if errors:
-        raise ImproperlyConfigured(" ".join(f"{e.id}: {e.msg} {e.hint}" for e in errors))
+    if errors := unsafe():
+        raise ImproperlyConfigured(" ".join(errors))

@@ -28,6 +28,7 @@ class Demo:
     app_private_key: str = ""
     webhook_secret: str = ""
     port: int = 0
+    base_url: str = ""  # the hub's own, for docs/reporter-example.sh
 
     @property
     def api_url(self) -> str:
@@ -64,7 +65,7 @@ def load(data_dir: Path) -> Demo:
         return NOTHING
 
 
-def ensure(data_dir: Path) -> Demo:
+def ensure(data_dir: Path, base_url: str) -> Demo:
     """Make the demo's secrets on first use; pick another port when the remembered one is taken. Call under the lock."""
     known = load(data_dir)
     port = known.port if known.port and _is_free(known.port) else _free_port()
@@ -74,7 +75,7 @@ def ensure(data_dir: Path) -> Demo:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ).decode()
         known = Demo(secrets.token_urlsafe(48), "1001", pem, secrets.token_urlsafe(32), port)
-    demo = Demo(**(asdict(known) | {"port": port}))
+    demo = Demo(**(asdict(known) | {"port": port, "base_url": base_url}))
     path = data_dir / FILE
     draft = path.with_suffix(".new")
     draft.touch(mode=0o600)

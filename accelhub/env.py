@@ -5,15 +5,46 @@ Names are a contract with operators (docs/operator.md prints them). Every variab
 """
 
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+
+class SettingError(ImproperlyConfigured):
+    """A variable that cannot be read: one line with its name, what was seen, and what to write."""
+
+
+# What to write, by the reader that a value did not suit.
+_WRITE: dict[Any, str] = {
+    int: "a whole number",
+    json.loads: 'JSON, such as [{"issuer": "https://…", "jwks_url": "https://…", "kind": "github"}]',
+}
+
+
+class HubEnv(environ.FileAwareEnv):
+    """The environment, with errors for whoever wrote it."""
+
+    def get_value(self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, **options: Any) -> Any:
+        """The variable's value, read by `cast`. Raises SettingError."""
+        try:
+            return super().get_value(var, cast=cast, default=default, **options)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            raise SettingError(
+                f"{var}_FILE names {os.environ[var + '_FILE']}, which cannot be read ({reason}): name a readable file."
+            ) from error
+        except ValueError as error:
+            raise SettingError(f"{var} is {self.str(var)!r}: write {_WRITE[cast]}.") from error
+
+
+env = HubEnv()
 
 
 @dataclass(frozen=True)
@@ -45,8 +76,12 @@ def paths() -> Paths:
 
 
 def redis_url() -> str:
-    """The Redis address in redis-py's spelling: REDIS_URL, else the embedded server's socket."""
-    return env.str("REDIS_URL", "") or f"unix://{paths().redis_socket}"
+    """The Redis address in redis-py's spelling: REDIS_URL, else the embedded server's socket. Raises SettingError."""
+    url = env.str("REDIS_URL", "")
+    if not url:
+        return f"unix://{paths().redis_socket}"
+    _refuse_scheme("REDIS_URL", url, ("redis", "rediss", "unix"), "redis://host:6379/0")
+    return url
 
 
 def broker_url() -> str:
@@ -55,10 +90,14 @@ def broker_url() -> str:
     return "redis+socket" + url.removeprefix("unix") if url.startswith("unix://") else url
 
 
+_POSTGRES = "postgres://user:password@host:5432/name"
+
+
 def database() -> dict:
-    """Django's DATABASES entry: DATABASE_URL, else the embedded server's socket."""
-    if env.str("DATABASE_URL", ""):
-        return env.db_url("DATABASE_URL")
+    """Django's DATABASES entry: DATABASE_URL, else the embedded server's socket. Raises SettingError."""
+    if url := env.str("DATABASE_URL", ""):
+        _refuse_scheme("DATABASE_URL", url, ("postgres", "postgresql", "psql", "pgsql"), _POSTGRES)
+        return _parsed("DATABASE_URL", env.db_url_config, url, _POSTGRES)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": "accelhub",
@@ -68,14 +107,33 @@ def database() -> dict:
     }
 
 
+_SMTP = "smtp+tls://user:password@host:587"
+
+
 def mail() -> dict:
-    """Django's EMAIL_* settings: EMAIL_URL, else a file per e-mail in the data folder."""
-    if env.str("EMAIL_URL", ""):
-        return env.email_url("EMAIL_URL")
+    """Django's EMAIL_* settings: EMAIL_URL, else a file per e-mail in the data folder. Raises SettingError."""
+    if url := env.str("EMAIL_URL", ""):
+        _refuse_scheme("EMAIL_URL", url, tuple(env.EMAIL_SCHEMES), _SMTP)
+        return _parsed("EMAIL_URL", env.email_url_config, url, _SMTP)
     return {
         "EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend",
         "EMAIL_FILE_PATH": str(paths().data / "mail"),
     }
+
+
+def _refuse_scheme(name: str, url: str, known: tuple[str, ...], example: str) -> None:
+    # Only the scheme is shown: what follows it holds passwords.
+    scheme, colon, _ = url.partition(":")
+    if not colon or scheme not in known:
+        seen = f"begins with {scheme!r}" if colon else "has no scheme"
+        raise SettingError(f"{name} {seen}: write an address such as {example}.")
+
+
+def _parsed(name: str, parse: Any, url: str, example: str) -> dict:
+    try:
+        return parse(url)
+    except ValueError as error:
+        raise SettingError(f"{name} cannot be read as an address: write one such as {example}.") from error
 
 
 def is_loopback(host: str | None) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.http import parse_header_parameters
 
 
@@ -16,3 +17,13 @@ class Request(WSGIRequest):
 
 class Handler(WSGIHandler):
     request_class = Request
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer; to HEAD its headers alone, for servers complain about a body."""
+        response = super().get_response(request)
+        if request.method == "HEAD":
+            if response.streaming:
+                response.streaming_content = []  # type: ignore[attr-defined]
+            else:
+                response.content = b""  # type: ignore[attr-defined]
+        return response

@@ -35,7 +35,7 @@ ALLOWLIST_AUTHORITY = env.str("ACCELHUB_ALLOWLIST_AUTHORITY", "hub")
 ALLOWLIST_URL = env.str("ACCELHUB_ALLOWLIST_URL", "")
 OIDC_AUDIENCE = env.str("ACCELHUB_OIDC_AUDIENCE", "pytorch-cross-repo-ci-relay")
 # Trust anchors are configuration of the server, never data. Each: issuer, jwks_url, kind.
-OIDC_ISSUERS = json.loads(env.str("ACCELHUB_OIDC_ISSUERS", _demo.oidc_issuers)) or [
+OIDC_ISSUERS = env.json("ACCELHUB_OIDC_ISSUERS", json.loads(_demo.oidc_issuers)) or [
     {
         "issuer": "https://token.actions.githubusercontent.com",
         "jwks_url": "https://token.actions.githubusercontent.com/.well-known/jwks",

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from accelhub import demo, gunicorn, processes
 from accelhub.embedded import EmbeddedError, FolderLock
+from accelhub.embedded.folders import claim_folder, kind_of
 from accelhub.embedded.services import READY_SECONDS, Service, start_service, wanted_services
 from accelhub.env import BASE_DIR, Paths, is_loopback
 from accelhub.log_lines import LineReader, LogLines
@@ -87,6 +88,7 @@ class Supervisor:
         refuse_open_demo(self._with_demo)
         with FolderLock(self._where), _Signals(self._selector, self._on_signal):
             refuse_taken_port()
+            claim_folder(self._where.data, kind_of(self._with_demo))
             try:
                 self._bring_up()
                 self._keep_up()
@@ -103,7 +105,7 @@ class Supervisor:
         for service in self._services:
             self._await_service(service)
         if self._with_demo:
-            demo.ensure(self._where.data)
+            demo.ensure(self._where.data, self._base_url)
         self._finish([MIGRATE, COLLECT_STATIC])
         if self._with_demo:
             self._finish([SEED_DEMO])

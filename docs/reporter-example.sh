@@ -8,13 +8,13 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 DEMO_FILE="${ACCELHUB_DATA_DIR:-var}/demo.json"
-HUB="${ACCELHUB_BASE_URL:-http://127.0.0.1:${PORT:-8000}}"
 UPSTREAM="${ACCELHUB_UPSTREAM_REPO:-pytorch/pytorch}"
 AUDIENCE="${ACCELHUB_OIDC_AUDIENCE:-pytorch-cross-repo-ci-relay}"
 DOWNSTREAM="kestrel-demo/torch-kestrel"
 
 [[ -r $DEMO_FILE ]] || { echo "There is no $DEMO_FILE: start a demo first (make demo)." >&2; exit 1; }
 demo() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$DEMO_FILE" "$1"; }
+HUB="${ACCELHUB_BASE_URL:-$(demo base_url)}"
 GITHUB="http://127.0.0.1:$(demo port)"
 SECRET="$(demo webhook_secret)"
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost # all of it stays on this machine

@@ -6,9 +6,12 @@ import stat
 from pathlib import Path
 from types import TracebackType
 
+from accelhub.demo import FILE as DEMO_FILE
 from accelhub.env import Paths
+from apps.core.enums import Kind
 
 LOCK_FILE = "hub.lock"
+KIND_FILE = "kind"
 
 
 class EmbeddedError(Exception):
@@ -88,6 +91,45 @@ def make_data_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise _unusable(folder, error) from error
+
+
+def kind_of(is_demo: bool) -> Kind:
+    """The kind of a hub with or without ACCELHUB_DEMO.
+
+    A demo has accounts whose passwords everyone knows, and demo-reset removes it whole; a real hub shows what it holds
+    as true. So each folder and each database is one of the two from its first start on.
+    """
+    return Kind.DEMO if is_demo else Kind.REAL
+
+
+def kind_of_folder(folder: Path) -> Kind | None:
+    """What the folder was first used for; None for a new one. Folders of before the file show it by what they hold."""
+    if (folder / KIND_FILE).exists():
+        return Kind((folder / KIND_FILE).read_text().strip())
+    if (folder / DEMO_FILE).exists():
+        return Kind.DEMO
+    return Kind.REAL if (folder / "postgres").exists() else None
+
+
+def claim_folder(folder: Path, wanted: Kind) -> None:
+    """See that the folder is of this kind, and keep it so. Raises EmbeddedError. Call under the folder's lock."""
+    found = kind_of_folder(folder)
+    if found not in (None, wanted):
+        raise EmbeddedError(refusal(f"The data folder {folder}", found, wanted, "ACCELHUB_DATA_DIR to another folder"))
+    (folder / KIND_FILE).write_text(f"{wanted.value}\n")
+
+
+def claim_new_folder(folder: Path, wanted: Kind) -> None:
+    """Keep a folder that nobody used yet for this kind. Call under the folder's lock."""
+    if kind_of_folder(folder) is None:
+        claim_folder(folder, wanted)
+
+
+def refusal(what: str, found: Kind | None, wanted: Kind, remedy: str) -> str:
+    """Why a hub of kind `wanted` does not start on `what`, in one line with the way out."""
+    assert found is not None
+    switch = "unset ACCELHUB_DEMO" if wanted is Kind.DEMO else "set ACCELHUB_DEMO=1"
+    return f"{what} is kept by {found.label}, and this is {wanted.label}: set {remedy}, or {switch}."
 
 
 def make_runtime_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from accelhub import processes
-from accelhub.embedded.folders import EmbeddedError, FolderLock, make_data_folder
+from accelhub.embedded.folders import EmbeddedError, FolderLock, claim_new_folder, kind_of, make_data_folder
 from accelhub.embedded.postgres import Postgres
 from accelhub.embedded.redis import RedisServer
 from accelhub.env import Paths, env, paths
@@ -127,6 +127,7 @@ def services_for_command(argv: Sequence[str]) -> Iterator[None]:
     if services:
         try:
             if not _attached(services, lock):
+                claim_new_folder(where.data, kind_of(env.bool("ACCELHUB_DEMO", False)))
                 started.start()
         except EmbeddedError as error:
             lock.release()

@@ -18,7 +18,9 @@ class ApiTokenAuthentication(BaseAuthentication):
             return None
         token = ApiToken.objects.select_related("user").filter(digest=digest_of(text.strip())).first()
         if token is None or not HubBackend().user_can_authenticate(token.user):
-            raise AuthenticationFailed("This API token is unknown or its user is no longer active.")
+            raise AuthenticationFailed(
+                "This API token is unknown or its user is no longer active: make one on /account/."
+            )
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

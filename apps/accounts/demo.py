@@ -21,6 +21,11 @@ class DemoAccount:
     role: Role
     member_of: str = ""
 
+    @property
+    def email(self) -> str:
+        """Nobody's address, so that the demo writes e-mails: into files."""
+        return f"{self.username}@example.com"
+
 
 DEMO_ACCOUNTS = (
     DemoAccount("demo-maintainer", "demo-maintainer", Role.MAINTAINER),
@@ -36,7 +41,9 @@ def ensure_demo_accounts(*, now: datetime.datetime) -> None:
     if not settings.DEMO:
         raise RuntimeError("demo accounts exist only with ACCELHUB_DEMO")
     for account in DEMO_ACCOUNTS:
-        user, is_new = User.objects.get_or_create(username=account.username, defaults={"is_demo": True})
+        user, is_new = User.objects.get_or_create(
+            username=account.username, defaults={"is_demo": True, "email": account.email}
+        )
         if is_new:
             user.set_password(account.password)
             user.save(update_fields=["password"])

@@ -6,14 +6,25 @@ from django.urls import reverse
 from apps.core.permissions import Permission
 from apps.governance.selectors import proposals_of
 from apps.platforms import authority
+from apps.platforms.selectors import member_platforms
 
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """`console_url` for those who have something there: who decides, who looks after upstream's file, who proposed."""
+    """`console_url` for those who have something there: who decides, who looks after upstream's file, who proposed, who
+    speaks for a platform; `people_url` for who gives roles."""
     user = getattr(request, "user", None)
     if user is None or user.is_anonymous:
         return {}
+    seen: dict[str, object] = {}
+    if user.may(Permission.USER_CHANGE):
+        seen["people_url"] = reverse("console:people")
     looks_after_file = authority.is_file() and user.may(Permission.ALLOWLIST_VIEW)
-    if user.may(Permission.PROPOSAL_DECIDE) or looks_after_file or proposals_of(user).exists():
-        return {"console_url": reverse("console:console")}
-    return {}
+    if user.may(Permission.PROPOSAL_DECIDE) or looks_after_file or _is_vendor(user):
+        seen["console_url"] = reverse("console:console")
+    return seen
+
+
+def _is_vendor(user: object) -> bool:
+    """One query: every page asks it."""
+    own = member_platforms(user).order_by().values("pk")
+    return proposals_of(user).order_by().values("pk").union(own, all=True).exists()

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from apps.core.access import is_allowed, requires
-from apps.core.models import Wakeup
+from apps.core.models import Installation, Wakeup
 from apps.core.permissions import Permission
 
 # Ours, in place of Django's: who is signed in and the way back; no link to a history that is never written.
@@ -94,3 +94,8 @@ class ReadOnly(ModelAdmin):
 class WakeupAdmin(ReadOnly):
     list_display = ("topic", "key", "created_at")
     list_filter = ("topic",)
+
+
+@admin.register(Installation, site=site)
+class InstallationAdmin(ReadOnly):
+    list_display = ("kind",)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -22,7 +23,34 @@ class DeclaredAccess(BasePermission):
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         access: Access = view.access  # type: ignore[attr-defined]
+        self.message = f"This needs the permission {access}: ask an admin for a role that has it, see /policy/."
         return is_allowed(request.user, access)
+
+
+SIGN_IN = "Send Authorization: Bearer <API token>; make one on /account/."
+
+# What REST framework finds, in the manners of errors here: what was seen, what to send.
+_FINDINGS = {
+    "required": "is missing, send it.",
+    "null": "is null, send a value.",
+    "blank": "is empty, send text.",
+    "null_characters_not_allowed": "holds a NUL character, send text without.",
+}
+
+
+def choice(choices: Sequence[str], what: str, **options: Any) -> serializers.ChoiceField:
+    """A field with one of these words, in their order. `what` names them in the error."""
+    told = f"'{{input}}' is no {what}, send one of {choices[0]} … {choices[-1]}."
+    return serializers.ChoiceField(choices=list(choices), error_messages={"invalid_choice": told}, **options)
+
+
+def text(max_length: int, **options: Any) -> serializers.CharField:
+    """A field of text, at most so many characters."""
+    told: dict[str, Any] = {
+        "max_length": "is longer than {max_length} characters, send less.",
+        "invalid": "is no text, send a string.",
+    }
+    return serializers.CharField(max_length=max_length, error_messages=told, **options)
 
 
 _DRF_CODES: dict[type[exceptions.APIException], str] = {
@@ -38,15 +66,15 @@ _DRF_CODES: dict[type[exceptions.APIException], str] = {
 
 
 def problem_handler(error: Exception, context: dict[str, Any]) -> Any:
-    """DRF's exception hook: the first invalid field becomes `field`, everything becomes problem+json."""
+    """DRF's exception hook: the first invalid field becomes `field`, `detail` says all, everything is problem+json."""
     if isinstance(error, exceptions.ValidationError):
-        field, detail = _first_field(error.detail)
-        return problem_response(Problem("malformed", detail, field))
+        found = list(_findings(error.detail))
+        return problem_response(Problem("malformed", " ".join(told for _, told in found), found[0][0]))
     if isinstance(error, RecursionError):  # the only recursion of a view here is the parser's
         return problem_response(Problem("malformed", "The body is nested too deeply."))
     for kind, code in _DRF_CODES.items():
         if isinstance(error, kind):
-            detail = str(error.detail)
+            detail = SIGN_IN if isinstance(error, exceptions.NotAuthenticated) else str(error.detail)
             # SessionAuthentication says it in words only.
             code = "csrf" if detail.startswith("CSRF Failed") else code
             return problem_response(Problem(code, detail, headers=_headers(error)))
@@ -62,11 +90,14 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
     return headers
 
 
-def _first_field(detail: Any, path: str = "") -> tuple[str | None, str]:
+def _findings(detail: Any, path: str = "") -> Iterator[tuple[str | None, str]]:
+    """Each invalid field's dotted path, and the sentence about it: the first one of each field."""
     if isinstance(detail, dict):
-        key, inner = next(iter(detail.items()))
-        step = "" if key == "non_field_errors" else str(key)
-        return _first_field(inner, ".".join(filter(None, (path, step))))
-    if isinstance(detail, list):
-        return _first_field(detail[0], path)
-    return path or None, str(detail)
+        for key, inner in detail.items():
+            step = "" if key == "non_field_errors" else str(key)
+            yield from _findings(inner, ".".join(filter(None, (path, step))))
+    elif isinstance(detail, list):
+        yield from _findings(detail[0], path)
+    else:
+        told = _FINDINGS.get(detail.code, str(detail))
+        yield path or None, f"{path}: {told}" if path else told

@@ -50,6 +50,10 @@ def problem_page(request: HttpRequest, problem: Problem) -> HttpResponse:
 FORM_MAX_BYTES = 1_000_000
 
 
+# What a page says without Django's help: it would log a refusal with the whole traceback.
+_ON_PAGES = Problem | PermissionDenied | OperationalError | InterfaceError
+
+
 class ProblemMiddleware:
     """Machine routes answer problem+json to everything; pages show our Problem as a page and leave Django the rest."""
 
@@ -71,7 +75,7 @@ class ProblemMiddleware:
                 return None
             log.exception("unhandled on %s", request.path, exc_info=error)
             problem = Problem("internal", "The hub failed; its operators can see why.")
-        elif not is_machine_route(request) and not isinstance(error, Problem | OperationalError | InterfaceError):
+        elif not is_machine_route(request) and not isinstance(error, _ON_PAGES):
             return None
         if is_machine_route(request):
             return problem_response(problem)

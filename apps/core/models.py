@@ -1,6 +1,8 @@
-"""The one model that every app above wakes others with."""
+"""The model that every app above wakes others with, and the row that says what this database is for."""
 
 from django.db import models
+
+from apps.core.enums import Kind
 
 
 class Wakeup(models.Model):
@@ -18,3 +20,19 @@ class Wakeup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic} {self.key}"
+
+
+class Installation(models.Model):
+    """The one row that says whether this database is a demo's or a real hub's. Written by the first `migrate`."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    kind = models.CharField(max_length=10, choices=Kind)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="core_installation_once"),
+            models.CheckConstraint(condition=models.Q(kind__in=Kind), name="core_installation_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return Kind(self.kind).label

@@ -26,6 +26,7 @@ def letter(
     words: str,
     at: datetime.datetime,
     link: str,
+    first_callback: str,
     waits_for_file: bool = False,
 ) -> Letter:
     """What one transition says to who is told of it. `waits_for_file`: an acceptance that upstream's file has to say
@@ -61,6 +62,7 @@ def letter(
         what,
         f"{heading[verb]}\n\n{_quoted(words)}" if words and verb in heading else "",
         f"Next: {who}{next_step}.",
+        f"How: {first_callback}" if state is State.ACCEPTED else "",
         link,
         _foot(at),
     ]

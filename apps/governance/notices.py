@@ -118,6 +118,7 @@ def _of_transition(transition: Transition | None) -> Letter:
         words=transition.words,
         at=transition.at,
         link=settings.BASE_URL + reverse("governance:proposal", args=[proposal.public_id]),
+        first_callback=settings.BASE_URL + reverse("public:first_callback"),
         waits_for_file=edit_of_decision(transition.event_seq) is not None,
     )
 

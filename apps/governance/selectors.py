@@ -41,8 +41,8 @@ def own_proposal_or_404(user: Any, public_id: uuid.UUID) -> Proposal:
     return proposal
 
 
-def sees_contact(user: Any, proposal: Proposal) -> bool:
-    """Whether the user may see the proposal's e-mail address."""
+def sees_private(user: Any, proposal: Proposal) -> bool:
+    """Whether the user may see the proposal's e-mail address, and the salts of its evidence."""
     return proposal.proposer_id == user.pk or user.may(Permission.PROPOSAL_DECIDE)
 
 

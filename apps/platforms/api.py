@@ -9,6 +9,7 @@ from rest_framework.views import APIView
 
 from apps.accounts.services import actor_of
 from apps.audit.api import EventOut
+from apps.core.api import choice, text
 from apps.core.clock import now
 from apps.core.permissions import Permission
 from apps.platforms.policy import BY_CODE
@@ -19,11 +20,11 @@ from apps.platforms.services import REASON_MAX, change_level
 class LevelIn(serializers.Serializer[Any]):
     """`level` and `expected_level` are codes, `L0` to `L4`."""
 
-    level = serializers.ChoiceField(choices=list(BY_CODE))
-    reason = serializers.CharField(max_length=REASON_MAX)
-    evidence = serializers.CharField(max_length=REASON_MAX, required=False, default="")
-    device = serializers.CharField(max_length=60, allow_blank=True, required=False, default="")
-    expected_level = serializers.ChoiceField(choices=list(BY_CODE), required=False, default=None)
+    level = choice(list(BY_CODE), "level")
+    reason = text(REASON_MAX)
+    evidence = text(REASON_MAX, required=False, default="")
+    device = text(60, allow_blank=True, required=False, default="")
+    expected_level = choice(list(BY_CODE), "level", required=False, default=None)
 
 
 class LevelView(APIView):

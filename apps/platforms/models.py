@@ -59,6 +59,9 @@ class Repository(models.Model):
     pinned_at = models.DateTimeField(null=True, blank=True)
     # A probe tests the hub itself: it stands on the hub's health page, and in no public number or list.
     is_probe = models.BooleanField(default=False)
+    # Why GitHub did not pin it, and when it was asked last.
+    pin_refusal = models.CharField(max_length=300, blank=True)
+    pin_refused_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["full_name"]

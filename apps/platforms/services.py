@@ -437,6 +437,11 @@ def pin_identity(
     return True
 
 
+def note_refusal(*, repository_id: int, words: str, now: datetime.datetime) -> None:
+    """Keep why a repository is not pinned: what GitHub answered last, and when. Its page says so until it is."""
+    Repository.objects.filter(pk=repository_id).update(pin_refusal=words.replace("\0", "")[:300], pin_refused_at=now)
+
+
 def _write_pin(
     repository: Repository, identity: RepositoryIdentity | None, source: Repository.PinSource, now: datetime.datetime
 ) -> None:

@@ -10,7 +10,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms import authority, edits, sync
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
-from apps.platforms.services import pin_identity
+from apps.platforms.services import note_refusal, pin_identity
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +31,13 @@ def pin_repository(repository_id: int) -> None:
         identity = client().repository_identity(repository.full_name)
     except (GitHubRefused, GitHubUnavailable) as error:
         log.warning("%s stays unpinned: %s", repository.full_name, error)
+        note_refusal(repository_id=repository_id, words=str(error), now=now())
         return
     try:
         pin_identity(repository_id=repository_id, identity=identity, source=Repository.PinSource.GITHUB_API, now=now())
     except Problem as problem:
         log.error("%s stays unpinned: %s", repository.full_name, problem.detail)
+        note_refusal(repository_id=repository_id, words=problem.detail, now=now())
 
 
 @shared_task

@@ -13,5 +13,6 @@ urlpatterns = [
     path("rejections/", directory.rejections, name="rejections"),
     path("staff/health/", health.health, name="health"),
     path("staff/components/", components.components, name="components"),
+    path("docs/first-callback/", views.first_callback, name="first_callback"),
     path("policy/", views.policy, name="policy"),
 ]

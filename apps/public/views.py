@@ -5,10 +5,12 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
@@ -178,6 +180,14 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "now": now(),
     }
     return render(request, "public/job.html", context)
+
+
+@public
+def first_callback(request: HttpRequest) -> HttpResponse:
+    """`/docs/first-callback/`: from being listed to the first callback, with this hub's own address and audience."""
+    url = settings.BASE_URL + reverse("relay:callback")
+    context = {"callback_url": url, "audience": settings.OIDC_AUDIENCE}
+    return render(request, "public/first_callback.html", context)
 
 
 @public

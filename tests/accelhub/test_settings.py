@@ -106,14 +106,57 @@ class TestEnvironment:
         assert found == [[f"redis://{name}\nsecond line" for name in secrets], "from-a-file"]
 
 
+ADDRESS = "postgres://user:password@host:5432/name"
+UNREADABLE = {
+    "a port": ({"PORT": "abc"}, "PORT is 'abc': write a whole number."),
+    "days": ({"ACCELHUB_DEMO_HISTORY_DAYS": ""}, "ACCELHUB_DEMO_HISTORY_DAYS is '': write a whole number."),
+    "issuers": (
+        {"ACCELHUB_OIDC_ISSUERS": "{"},
+        "ACCELHUB_OIDC_ISSUERS is '{': write JSON, such as "
+        '[{"issuer": "https://…", "jwks_url": "https://…", "kind": "github"}].',
+    ),
+    "a file": (
+        {"ACCELHUB_SECRET_KEY_FILE": "/nonexist"},
+        "ACCELHUB_SECRET_KEY_FILE names /nonexist, which cannot be read (No such file or directory): "
+        "name a readable file.",
+    ),
+    "mail": (
+        {"EMAIL_URL": "foo"},
+        "EMAIL_URL has no scheme: write an address such as smtp+tls://user:password@host:587.",
+    ),
+    "a mail port": (
+        {"EMAIL_URL": "smtp://secret:word@mail:port"},
+        "EMAIL_URL cannot be read as an address: write one such as smtp+tls://user:password@host:587.",
+    ),
+    "a database": (
+        {"DATABASE_URL": "mysql://me:secret@db/hub"},
+        f"DATABASE_URL begins with 'mysql': write an address such as {ADDRESS}.",
+    ),
+    "a database's port": (
+        {"DATABASE_URL": "postgres://me:secret@db:x/hub"},
+        f"DATABASE_URL cannot be read as an address: write one such as {ADDRESS}.",
+    ),
+    "redis": (
+        {"REDIS_URL": "redis.internal"},
+        "REDIS_URL has no scheme: write an address such as redis://host:6379/0.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("environment", "line"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_variable_that_cannot_be_read_is_one_line(environment: dict[str, str], line: str, tmp_path: Path) -> None:
+    done = run("manage.py", "check", ACCELHUB_DATA_DIR=str(tmp_path), **environment)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{line}\n")
+
+
 class TestDemo:
     def test_its_facts_are_made_once_and_kept(self, tmp_path: Path) -> None:
-        first = demo.ensure(tmp_path)
-        assert demo.ensure(tmp_path) == first == demo.load(tmp_path)
+        first = demo.ensure(tmp_path, "http://127.0.0.1:8000")
+        assert demo.ensure(tmp_path, "http://127.0.0.1:8000") == first == demo.load(tmp_path)
         assert (tmp_path / demo.FILE).stat().st_mode & 0o077 == 0
 
     def test_settings_read_them_in_demo_mode_only(self, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        facts = demo.ensure(tmp_path)
+        facts = demo.ensure(tmp_path, "http://127.0.0.1:8000")
         assert settings_now()["GITHUB_WEBHOOK_SECRET"] == ""
         environment.setenv("ACCELHUB_DEMO", "1")
         found = settings_now()
@@ -144,7 +187,7 @@ class TestSystemChecks:
     def test_e001_a_demo_that_others_can_reach(self, settings: Settings, base: str) -> None:
         settings.DEMO, settings.BASE_URL = True, base
         assert errors() == ["accelhub.E001"]
-        settings.DEMO = False
+        settings.DEMO, settings.BASE_URL = False, "https://hub.example"
         assert errors() == []
 
     @pytest.mark.parametrize("name", ["SECRET_KEY", "GITHUB_WEBHOOK_SECRET", "GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"])
@@ -209,6 +252,26 @@ class TestSystemChecks:
         assert errors() == []
         setattr(settings, name, "http://github.example")
         assert errors() == ["accelhub.E008"]
+
+    @pytest.mark.parametrize(
+        ("base", "expected"),
+        [
+            ("http://hub.example", ["accelhub.E010"]),
+            ("hub.example", ["accelhub.E010"]),
+            ("http://localhost:8000", []),
+            ("https://hub.example", []),
+        ],
+    )
+    def test_e010_an_address_of_others_over_http(self, settings: Settings, base: str, expected: list[str]) -> None:
+        settings.BASE_URL = base
+        assert errors() == expected
+
+    @pytest.mark.parametrize(("length", "expected"), [(31, ["accelhub.E011"]), (32, [])])
+    def test_e011_a_secret_key_that_can_be_guessed(self, settings: Settings, length: int, expected: list[str]) -> None:
+        settings.SECRET_KEY = "k" * length
+        assert errors() == expected
+        settings.DEBUG = True
+        assert errors() == []
 
     def test_a_server_refuses_to_load_with_any_of_them(self, settings: Settings) -> None:
         settings.GITHUB_WEBHOOK_SECRET = ""

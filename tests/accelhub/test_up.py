@@ -25,10 +25,11 @@ from tests.environment import without_ours
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One data folder for all starts here: only the first has to fill it."""
+    """One data folder for the demo's starts. A real hub's lies beside it."""
     folder = tmp_path_factory.mktemp("up") / "data"
     yield folder
-    shutil.rmtree(Paths(folder).runtime, ignore_errors=True)
+    for used in folder.parent.iterdir():
+        shutil.rmtree(Paths(used).runtime, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -73,7 +74,7 @@ def test_a_demo_lives_and_ends_without_a_trace(data: Path) -> None:
         # Its services serve other commands, and no second hub gets at them.
         shell = manage(data, "shell", "-v0", "-c", "from django.db import connection as c; print(c.cursor() and 'ok')")
         assert shell.stdout == "ok\n", shell.stderr
-        assert manage(data, "up", PORT=str(free_port())).stderr == (
+        assert manage(data, "up", PORT=str(free_port()), ACCELHUB_DEBUG="1").stderr == (
             f"Another hub (pid {hub.process.pid}) already runs on {data}. Stop it, or set ACCELHUB_DATA_DIR.\n"
         )
         # A program and services that die come back.
@@ -95,6 +96,7 @@ def test_a_demo_lives_and_ends_without_a_trace(data: Path) -> None:
 
 
 def test_nothing_survives_a_killed_hub_and_the_folder_is_free_again(data: Path) -> None:
+    data = data.parent / "real"
     with up(data, ACCELHUB_DEBUG="1") as hub:
         assert "Sign in" not in hub.out
         assert "simulate" not in hub.out
@@ -106,6 +108,18 @@ def test_nothing_survives_a_killed_hub_and_the_folder_is_free_again(data: Path) 
         hub.ends()
         eventually(lambda: not living(tree | hub.below()), "all of the hub's processes ended")
     assert manage(data, "migrate", "--check", ACCELHUB_DEBUG="1").returncode == 0
+
+
+@pytest.mark.parametrize(("is_new", "days", "is_told"), [(True, 30, True), (False, 30, False), (True, 0, False)])
+def test_a_new_demo_says_that_its_history_is_being_filled_in(
+    settings: Settings, is_new: bool, days: int, is_told: bool
+) -> None:
+    settings.DEMO_HISTORY_DAYS = days
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    text = up_command.banner("http://127.0.0.1:8000", with_demo=True, is_new=is_new)
+    assert ("30 days of history are being filled in: figures grow for some minutes." in text) is is_told
+    for word in ("demo-newcomer", "demo-admin", f"E-mails are files in {settings.EMAIL_FILE_PATH}."):
+        assert word in text
 
 
 class TestNoDemo:
@@ -137,6 +151,17 @@ class TestDemoReset:
         monkeypatch.setenv("ACCELHUB_DATA_DIR", str(folder))
         return folder
 
+    def test_it_touches_nothing_of_a_real_hub(self, data: Path) -> None:
+        (data / "demo.json").write_text("{}")
+        (data / "kind").write_text("real\n")
+        with pytest.raises(SystemExit) as refused:
+            call_command("demo_reset")
+        assert refused.value.code == (
+            f"The data folder {data} is kept by a real hub: nothing removed. "
+            "Set ACCELHUB_DATA_DIR to the folder of a demo."
+        )
+        assert {path.name for path in data.iterdir()} == {"postgres", "mine.txt", "demo.json", "kind"}
+
     def test_it_removes_the_hubs_files_and_no_others(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (data / "demo.json").write_text("{}")
         call_command("demo_reset")
@@ -144,9 +169,10 @@ class TestDemoReset:
         assert f"The demo's data in {data} are removed" in capsys.readouterr().out
 
     def test_it_touches_nothing_where_no_demo_ran(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (data / "postgres").rmdir()
         call_command("demo_reset")
         assert capsys.readouterr().out == f"There is no demo in {data}: nothing removed.\n"
-        assert (data / "postgres").exists()
+        assert [path.name for path in data.iterdir()] == ["mine.txt"]
 
     def test_it_refuses_while_a_hub_runs(self, data: Path) -> None:
         (data / "demo.json").write_text("{}")

@@ -13,12 +13,13 @@ from apps.accounts.models import ApiToken
 from apps.accounts.policy import Role
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
+from apps.core.api import SIGN_IN
 from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 pytestmark = pytest.mark.django_db
 
-UNKNOWN = "This API token is unknown or its user is no longer active."
+UNKNOWN = "This API token is unknown or its user is no longer active: make one on /account/."
 
 
 def made_token(username: str, *options: str) -> str:
@@ -109,4 +110,4 @@ def test_a_token_is_dead_while_its_user_is_inactive(client: Client) -> None:
 def test_another_scheme_is_left_to_other_ways_of_signing_in(client: Client) -> None:
     listed({"acme/torch": 1})
     answer = raise_level(client, "YWRhOnBhc3N3b3Jk", scheme="Basic")
-    assert problem(answer) == problem_body("not_signed_in", "Authentication credentials were not provided.")
+    assert problem(answer) == problem_body("not_signed_in", SIGN_IN)

@@ -13,6 +13,8 @@ from apps.accounts.policy import Role
 from apps.accounts.services import create_api_token
 from apps.audit.models import Event
 from apps.core.clock import now
+from apps.core.enums import Kind
+from apps.core.models import Installation
 from apps.platforms.models import Platform
 from tests.factories.listing import TESTS, listed
 from tests.factories.pages import Page
@@ -24,6 +26,7 @@ LOGIN = reverse("accounts:login")
 @pytest.fixture
 def demo(settings: Any) -> None:
     settings.DEMO = True
+    Installation.objects.update(kind=Kind.DEMO)
     call_command("seed_demo")
 
 
@@ -37,6 +40,7 @@ def test_each_role_has_an_account(demo: None) -> None:
         "demo-operator": (True, False, False, {Role.OPERATOR}),
         "demo-admin": (True, False, False, {Role.ADMIN}),
     }
+    assert {account.email for account in DEMO_ACCOUNTS} == set(User.objects.values_list("email", flat=True))
     members = Platform.objects.filter(memberships__user__username="demo-vendor")
     assert [platform.name for platform in members] == ["Pallas One"]
 
@@ -54,6 +58,14 @@ def test_outside_the_demo_nobody_can_make_them() -> None:
     with pytest.raises(CommandError) as caught:
         call_command("seed_demo")
     assert str(caught.value) == "seed_demo is for the demo: set ACCELHUB_DEMO=1."
+    assert not User.objects.exists()
+
+
+def test_a_real_hubs_database_gets_none(settings: Any) -> None:
+    settings.DEMO = True
+    with pytest.raises(CommandError) as caught:
+        call_command("seed_demo")
+    assert " is kept by a real hub, and this is a demo: set " in str(caught.value)
     assert not User.objects.exists()
 
 

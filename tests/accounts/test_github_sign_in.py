@@ -15,7 +15,9 @@ from apps.accounts.models import User, UserSession
 from apps.accounts.policy import Role
 from apps.accounts.services import account_of_github
 from apps.core.clock import now
+from apps.core.enums import Kind
 from apps.core.github import UserIdentity
+from apps.core.models import Installation
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import user
 from tests.factories.pages import Page
@@ -121,6 +123,7 @@ def test_who_is_signed_in_already_is_not_linked_but_changed(github: GitHubStandI
 
 def test_no_account_of_the_demo_is_reached_through_github(github: GitHubStandIn, hub: Hub, settings: Any) -> None:
     settings.DEMO = True
+    Installation.objects.update(kind=Kind.DEMO)
     call_command("seed_demo")
     github.people.add("demo-admin")
     browser = Browser(hub)

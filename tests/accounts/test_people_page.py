@@ -282,3 +282,10 @@ def test_the_list_asks_the_database_as_often_for_one_row_as_for_three(
     client.get(URL)
     with django_assert_num_queries(7):
         assert len(Page(client.get(URL, {"q": "ada"})).tables[""]) == rows
+
+
+def test_a_refusal_is_one_line_of_the_log(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    client.force_login(user())
+    answer = client.get("/people/")
+    assert (answer.status_code, "This needs the permission user:change." in answer.content.decode()) == (403, True)
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [("Forbidden: /people/", None)]

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from apps.core.api import SIGN_IN
 from apps.core.errors import MACHINE_PREFIXES
 from apps.core.permissions import Access, Open, Permission
 from tests.factories.events import event
@@ -31,6 +32,7 @@ ROUTES: dict[str, Access] = {
     "policy/": Open.PUBLIC,
     "allowlist/": Permission.ALLOWLIST_VIEW,
     "allowlist.yml": Open.PUBLIC,
+    "docs/first-callback/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "repositories/<str:owner>/<str:name>/participation/": Open.SIGNED_IN,
     "dispatches/": Permission.DISPATCH_VIEW,
@@ -59,7 +61,7 @@ ROUTES: dict[str, Access] = {
     "invitations/<str:code>/": Open.SIGNED_IN,
     "admin/": Permission.ADMIN_VIEW,
     "admin/jsi18n/": Permission.ADMIN_VIEW,
-    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": Permission.ADMIN_VIEW,
+    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
     "api/v1/dispatches/": Permission.DISPATCH_VIEW,
@@ -76,7 +78,8 @@ READ_BY_MACHINES = {"api/v1/dispatches/": "GET"}
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
-    *("core/wakeup", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
+    *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
+    *("results/dayfigures", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
@@ -111,7 +114,7 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
-        "^(?P<app_label>accounts|audit|core|platforms|relay)/$": "audit/",
+        "^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": "audit/",
         "<path:object_id>": "1",
         "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",
@@ -167,7 +170,7 @@ def test_a_visitor_is_sent_to_sign_in_from_every_guarded_page(client: Client, ro
 @pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
 def test_a_visitor_is_refused_by_every_guarded_api_route(client: Client, route: str, method: str) -> None:
     answer = getattr(client, method)(address(route))
-    assert problem(answer) == problem_body("not_signed_in", "Authentication credentials were not provided.")
+    assert problem(answer) == problem_body("not_signed_in", SIGN_IN)
 
 
 @pytest.mark.usefixtures("acme")

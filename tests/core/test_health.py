@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import requests
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 
+from accelhub.handler import Handler, Request
 from tests.live import ClonedDatabase, Hub
 
 NOWHERE = "unix:///nowhere/redis.sock"
@@ -16,6 +17,18 @@ def test_a_process_that_answers_is_healthy(client: Client) -> None:
     # No database in this test: nothing is asked.
     answer = client.get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
+
+
+def test_head_is_answered_like_get_without_a_body() -> None:
+    def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes]:
+        environ = RequestFactory().generic(method, path).META
+        response = Handler().get_response(Request(environ))
+        return response.status_code, dict(response.items()), b"".join(response)
+
+    for path, status in (("/healthz", 200), ("/github/callback/x", 404)):
+        got = answer("GET", path)
+        assert (got[0], len(got[2])) == (status, int(got[1]["Content-Length"]))
+        assert answer("HEAD", path) == (*got[:2], b"")
 
 
 @pytest.mark.django_db

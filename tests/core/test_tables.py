@@ -12,12 +12,15 @@ from apps.audit.models import Event
 from apps.core.admin import site
 from apps.core.clock import now
 from apps.core.models import Wakeup
+from apps.governance.models import Evidence, Notice
 from apps.platforms.members import create_invitation
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion
 from apps.relay.models import CommitLookup, TimeLimit
+from apps.results.services import recount
 from tests.architecture.test_routes import TABLES
 from tests.factories.jobs import callback, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, member_of, user
+from tests.factories.proposals import CARD, proposal, returned
 
 pytestmark = pytest.mark.django_db
 URL = "/admin/"
@@ -48,6 +51,9 @@ def rows(db: None) -> Any:
     )
     TimeLimit.objects.create(repository=repository, job_name="build", seconds=3_600, declared_at=now())
     CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=now())
+    returned(proposal(by=member), words="said in confidence")
+    Notice.objects.update(error="{'ci@zephyr.example': (550, b'no such user')}")
+    recount(days=60, now=now())
     Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})
     return repository
 
@@ -136,6 +142,9 @@ def test_what_opens_something_is_not_shown(operator: Client, rows: Any) -> None:
     text = "".join(operator.get(url).content.decode() for url in [*pages, f"{URL}accounts/user/{ada.pk}/change/"])
     assert "eve" in text
     assert [digest for digest in digests if digest in text] == []
+    hidden = ("ci@zephyr.example", "said in confidence", CARD.title, CARD.text, Evidence.objects.get().salt)
+    assert [word for word in hidden if word in text] == []
+    assert "{&#x27;(an address)&#x27;: (550, b&#x27;no such user&#x27;)}" in text
 
 
 def test_private_callbacks_stay_the_members_own(operator: Client) -> None:
@@ -157,6 +166,8 @@ def test_private_callbacks_stay_the_members_own(operator: Client) -> None:
         ("accounts/apitoken", "digest__startswith=a"),
         ("platforms/invitation", "digest__startswith=a"),
         ("platforms/repository", "callbacks__id=1"),
+        ("governance/proposal", "contact__startswith=a"),
+        ("governance/notice", "error__contains=a"),
         ("relay/delivery", "body__icontains=a"),
         ("relay/dispatch", "state__exact=%00"),
     ],

@@ -41,6 +41,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "docs/first-callback/": (Look("/docs/first-callback/", (VISITOR,)),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
     "checks/": (Look("/checks/", (OPERATOR,)),),
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
@@ -83,7 +84,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
     "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
     "admin/": (Look("/admin/", (OPERATOR,)),),
-    "admin/^(?P<app_label>accounts|audit|core|platforms|relay)/$": (Look("/admin/relay/", (OPERATOR,)),),
+    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": (
+        Look("/admin/relay/", (OPERATOR,)),
+    ),
 }
 
 

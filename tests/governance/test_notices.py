@@ -104,6 +104,7 @@ class TestWhoHears:
         assert "ada accepted the proposal: zephyr/torch is listed at L1.\n\nThe reason:\n\n> the card is there\n" in (
             message.body
         )
+        assert "\n\nHow: http://127.0.0.1:8000/docs/first-callback/\n\n" in message.body
 
     def test_a_completed_one_is_told_to_the_maintainers_and_a_withdrawn_one_to_nobody(self) -> None:
         with_address("ada")

@@ -107,8 +107,10 @@ class TestWhoSees:
                 "Proposed by": "zoe, 3 d ago",
                 "Contact": "ci@zephyr.example seen by the proposer and the maintainers only",
             }
-            digest = made.evidence.get().digest
-            assert page.items["evidence"] == [f"{CARD.title} {CARD.text} {CARD.url} digest {digest[:12]}"]
+            item = made.evidence.get()
+            proof = f"digest {item.digest[:12]} · salt {item.salt}"
+            assert page.items["evidence"] == [f"{CARD.title} {CARD.text} {CARD.url} {proof}"]
+            assert "can prove by the digest" in page.text
             assert page.items["history"] == ["◔submitted by zoe, 3 d ago"]
 
     def test_members_see_it_once_it_is_accepted_but_not_the_contact(self, client: Client, made: Proposal) -> None:
@@ -121,6 +123,8 @@ class TestWhoSees:
         assert page.heading == "Zephyr NPU for L1"
         assert "Contact" not in page.facts["said"]
         assert "ci@zephyr.example" not in page.html
+        assert made.evidence.get().salt not in page.html
+        assert "salt" not in page.text
         client.force_login(member_of(Platform.objects.get(slug="other-torch")))
         assert client.get(at(made)).status_code == 404
 
@@ -366,9 +370,8 @@ class TestComingBack:
             "zv2",
         )
         page = Page(client.get(at(made)))
-        assert page.items["evidence"] == [
-            f"Log zv2, 64-bit digest {made.evidence.get(revision=2).digest[:12]}",
-        ]
+        item = made.evidence.get(revision=2)
+        assert page.items["evidence"] == [f"Log zv2, 64-bit digest {item.digest[:12]} · salt {item.salt}"]
 
     def test_only_a_returned_one_can_be_edited(self, client: Client, made: Proposal, zoe: User) -> None:
         client.force_login(zoe)

@@ -11,6 +11,7 @@ from apps.accounts.policy import Role
 from apps.accounts.services import create_api_token
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
+from apps.core.api import SIGN_IN
 from apps.core.clock import now
 from apps.platforms.models import Repository
 from tests.factories.listing import TESTS, listed, member_of, user
@@ -95,16 +96,17 @@ def test_a_device_that_is_known_need_not_be_sent_again(maintainer: Client) -> No
 @pytest.mark.parametrize(
     ("values", "detail", "field"),
     [
-        ({"reason": None}, "This field is required.", "reason"),
-        ({"reason": ""}, "This field may not be blank.", "reason"),
-        ({"reason": " \n"}, "This field may not be blank.", "reason"),
-        ({"reason": "x" * 2_001}, "Ensure this field has no more than 2000 characters.", "reason"),
-        ({"reason": ["a"]}, "Not a valid string.", "reason"),
-        ({"reason": "a\0b"}, "Null characters are not allowed.", "reason"),
-        ({"level": "L5"}, '"L5" is not a valid choice.', "level"),
-        ({"level": 2}, '"2" is not a valid choice.', "level"),
-        ({"level": None}, "This field is required.", "level"),
-        ({"expected_level": "2"}, '"2" is not a valid choice.', "expected_level"),
+        ({"reason": None}, "reason: is missing, send it.", "reason"),
+        ({"reason": ""}, "reason: is empty, send text.", "reason"),
+        ({"reason": " \n"}, "reason: is empty, send text.", "reason"),
+        ({"reason": "x" * 2_001}, "reason: is longer than 2000 characters, send less.", "reason"),
+        ({"reason": ["a"]}, "reason: is no text, send a string.", "reason"),
+        ({"reason": "a\0b"}, "reason: holds a NUL character, send text without.", "reason"),
+        ({"level": "L5"}, "level: 'L5' is no level, send one of L0 … L4.", "level"),
+        ({"level": 2}, "level: '2' is no level, send one of L0 … L4.", "level"),
+        ({"level": None}, "level: is missing, send it.", "level"),
+        ({"level": None, "reason": None}, "level: is missing, send it. reason: is missing, send it.", "level"),
+        ({"expected_level": "2"}, "expected_level: '2' is no level, send one of L0 … L4.", "expected_level"),
         (
             {"device": "two words"},
             "device: 'two words' fits no label, send up to 38 printable characters.",
@@ -175,7 +177,7 @@ def test_an_unknown_repository_is_not_found(maintainer: Client, path: str) -> No
 def test_a_visitor_is_told_to_sign_in(client: Client) -> None:
     at(1)
     answer = decide(client)
-    assert problem(answer) == problem_body("not_signed_in", "Authentication credentials were not provided.")
+    assert problem(answer) == problem_body("not_signed_in", SIGN_IN)
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="AccelHub"'
 
 
@@ -184,7 +186,10 @@ def test_a_vendor_and_an_operator_may_not(client: Client) -> None:
     for person in (member_of(repository.platform), user(Role.OPERATOR)):
         client.force_login(person)
         answer = decide(client)
-        assert problem(answer) == problem_body("not_permitted", "You do not have permission to perform this action.")
+        assert problem(answer) == problem_body(
+            "not_permitted",
+            "This needs the permission level:change: ask an admin for a role that has it, see /policy/.",
+        )
     assert decisions() == ["acme/torch listed at L1"]
 
 

@@ -1,31 +1,38 @@
-"""The header: everyone finds the public pages, and who may see refused callbacks finds them too."""
+"""The header: everyone finds the public pages, and who has more to see finds that too."""
 
 import pytest
 from django.test import Client
 
 from apps.accounts.policy import Role
 from tests.factories.listing import listed, member_of, user
+from tests.factories.proposals import proposal
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_link_to_refused_callbacks_is_for_those_who_may_see_some(client: Client) -> None:
+def test_each_link_is_for_those_who_have_something_there(client: Client) -> None:
     acme = listed({"acme/torch": 1})["acme/torch"]
     people = {
         "visitor": None,
         "user": user(),
         "maintainer": user(Role.MAINTAINER),
         "member": member_of(acme.platform),
+        "proposer": proposal().proposer,
         "operator": user(Role.OPERATOR),
         "admin": user(Role.ADMIN),
     }
-    offered = set()
+    offered: dict[str, set[str]] = {"/rejections/": set(), "/console/": set(), "/people/": set()}
     for name, person in people.items():
         client.logout()
         if person:
             client.force_login(person)
         html = client.get("/").content.decode()
         assert all(f'href="{url}"' in html for url in ("/", "/platforms/", "/decisions/", "/policy/"))
-        if 'href="/rejections/"' in html:
-            offered.add(name)
-    assert offered == {"member", "operator", "admin"}
+        for url, seen in offered.items():
+            if f'href="{url}"' in html:
+                seen.add(name)
+    assert offered == {
+        "/rejections/": {"member", "operator", "admin"},
+        "/console/": {"maintainer", "member", "proposer", "admin"},
+        "/people/": {"admin"},
+    }

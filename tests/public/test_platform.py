@@ -9,7 +9,7 @@ from django.test import Client
 from apps.accounts.policy import Role
 from apps.core.clock import now
 from apps.platforms.models import Repository
-from apps.platforms.services import change_level
+from apps.platforms.services import change_level, note_refusal
 from apps.relay.models import Dispatch
 from apps.results.services import recount
 from tests.factories.jobs import callback, days_ago, dispatch, job
@@ -53,6 +53,17 @@ def test_the_standing_says_level_and_since_when(client: Client) -> None:
         "Takes part in": "nightly",
         "Identity": "not pinned yet: GitHub is asked in the background",
     }
+
+
+def test_a_repository_that_github_did_not_pin_says_why_and_when(client: Client) -> None:
+    repository = listed({"acme/torch": 1})["acme/torch"]
+    note_refusal(repository_id=repository.pk, words="GitHub answered 404: Not\0 Found", now=days_ago(3))
+    assert platform(client).facts["contacts-1"]["Identity"] == (
+        "not pinned yet: GitHub answered 404: Not Found asked 3 d ago; asked again at its first callback and every 10 "
+        "minutes"
+    )
+    listed({})
+    assert platform(client).facts["contacts-1"]["Identity"].endswith("Not Found asked 3 d ago")
 
 
 @pytest.mark.parametrize(

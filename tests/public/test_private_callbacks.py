@@ -105,6 +105,7 @@ def test_a_member_without_private_callbacks_reads_what_will_appear(client: Clien
     page = Page(client.get("/platforms/other-torch/"))
     assert page.tables.get("private") is None
     assert "Callbacks sent at L1 appear here" in page.text
+    assert 'href="/docs/first-callback/"' in page.html
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -118,3 +119,10 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     with django_assert_num_queries(19):
         page = Page(client.get("/platforms/acme-torch/"))
     assert len(page.tables["private"]) == rows
+
+
+def test_the_way_to_the_first_callback_names_this_hubs_address_and_audience(client: Client) -> None:
+    page = Page(client.get("/docs/first-callback/"))
+    assert page.heading == "Your first callback"
+    for word in ("http://127.0.0.1:8000/github/callback.", "audience pytorch-cross-repo-ci-relay,"):
+        assert word in page.text

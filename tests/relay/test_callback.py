@@ -336,6 +336,16 @@ def test_ids_are_pinned_when_listed_through_githubs_api(downstream: Make) -> Non
     assert (event.action, event.actor_kind, event.is_decision) == ("repository.identity_pinned", "hub", False)
 
 
+def test_what_github_answers_to_the_question_for_ids_is_kept() -> None:
+    from apps.platforms.tasks import pin_repository
+
+    repository = listed({KESTREL: 2})[KESTREL]
+    pin_repository(repository.pk)
+    repository.refresh_from_db()
+    assert repository.pin_refusal.startswith("GitHub ")
+    assert repository.pin_refused_at is not None
+
+
 def test_the_first_callback_asks_github_when_nobody_has_yet(kestrel: Downstream) -> None:
     kestrel.start()
     pins = Repository.objects.values_list("github_id", "github_owner_id", "pin_source")

@@ -15,6 +15,8 @@ from django.test import override_settings
 from apps.audit.models import Event as AuditEvent
 from apps.core import clock
 from apps.core import github as core_github
+from apps.core.enums import Kind
+from apps.core.models import Installation
 from apps.relay import identity
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.simulator import history
@@ -229,6 +231,7 @@ def is_close(found: datetime.datetime | None, expected: datetime.datetime | None
 @pytest.mark.parametrize("days", [0, 7])
 def test_the_platforms_are_listed_before_their_history(settings: Any, days: int) -> None:
     settings.DEMO, settings.DEMO_HISTORY_DAYS = True, days
+    Installation.objects.update(kind=Kind.DEMO)
     call_command("seed_demo")
     age = clock.now() - max(AuditEvent.objects.values_list("at", flat=True))
     assert datetime.timedelta(days=days + bool(days)) < age < datetime.timedelta(days=days + bool(days), minutes=5)

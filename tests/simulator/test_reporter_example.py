@@ -16,21 +16,22 @@ from tests.simulator.tiny_hub import SECRET, TinyHub
 SCRIPT = Path(__file__).parents[2] / "docs" / "reporter-example.sh"
 
 
-def run(data_dir: Path, hub_url: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"ACCELHUB_DATA_DIR": str(data_dir), "ACCELHUB_BASE_URL": hub_url}
+def run(data_dir: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"ACCELHUB_DATA_DIR": str(data_dir)}
     return subprocess.run([SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
-def data_dir(github: GitHubStandIn, tmp_path: Path) -> Path:
+def data_dir(github: GitHubStandIn, tiny_hub: TinyHub, tmp_path: Path) -> Path:
     for character in CHARACTERS:
         github.add_repository(character.full_name)
-    (tmp_path / "demo.json").write_text(json.dumps({"port": github.port, "webhook_secret": SECRET}))
+    facts = {"port": github.port, "webhook_secret": SECRET, "base_url": tiny_hub.url}
+    (tmp_path / "demo.json").write_text(json.dumps(facts))
     return tmp_path
 
 
 def test_both_callbacks_are_the_reporters(data_dir: Path, tiny_hub: TinyHub) -> None:
-    done = run(data_dir, tiny_hub.url)
+    done = run(data_dir)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("(HTTP 200)") == 2
     [(event, delivery_id, _)] = tiny_hub.webhooks
@@ -60,12 +61,12 @@ def test_both_callbacks_are_the_reporters(data_dir: Path, tiny_hub: TinyHub) -> 
 
 def test_a_refusal_turns_the_script_red_and_shows_the_answer(data_dir: Path, tiny_hub: TinyHub) -> None:
     tiny_hub.answers = [403]
-    done = run(data_dir, tiny_hub.url)
+    done = run(data_dir)
     assert done.returncode == 22  # what curl --fail-with-body ends with
     assert "made_up" in done.stdout
 
 
 def test_without_a_demo_it_says_how_to_start_one(tmp_path: Path) -> None:
-    done = run(tmp_path, "http://127.0.0.1:9")
+    done = run(tmp_path)
     assert done.returncode == 1
     assert "make demo" in done.stderr

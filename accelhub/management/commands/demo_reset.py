@@ -10,14 +10,15 @@ from django.core.management.base import BaseCommand
 
 from accelhub import demo
 from accelhub.embedded import EmbeddedError, FolderLock
-from accelhub.embedded.folders import LOCK_FILE
-from accelhub.env import paths
+from accelhub.embedded.folders import KIND_FILE, LOCK_FILE, kind_of_folder
+from accelhub.env import env, paths
+from apps.core.enums import Kind
 from apps.simulator.show import KEY_FILE, NOTEBOOK_FILE
 
 # Everything a hub puts into its data folder. What else lies there is not ours to remove.
 _OURS = (
-    *("postgres", "postgres.new-*", "postgres.log", "redis", "redis.log", "static", "beat-schedule*"),
-    *(demo.FILE, KEY_FILE, NOTEBOOK_FILE, LOCK_FILE),
+    *("postgres", "postgres.new-*", "postgres.log", "redis", "redis.log", "static", "beat-schedule*", "mail"),
+    *(demo.FILE, KIND_FILE, KEY_FILE, NOTEBOOK_FILE, LOCK_FILE),
 )
 
 
@@ -27,7 +28,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         where = paths()
-        if not (where.data / demo.FILE).exists():
+        found = kind_of_folder(where.data)
+        if found is Kind.REAL:
+            sys.exit(
+                f"The data folder {where.data} is kept by a real hub: nothing removed. "
+                "Set ACCELHUB_DATA_DIR to the folder of a demo."
+            )
+        if found is None:
             self.stdout.write(f"There is no demo in {where.data}: nothing removed.")
             return
         try:
@@ -43,6 +50,8 @@ class Command(BaseCommand):
         except EmbeddedError as error:
             sys.exit(error.message)
         self.stdout.write(f"The demo's data in {where.data} are removed. `make demo` starts a fresh one.")
+        if env.str("DATABASE_URL", ""):
+            self.stdout.write("The database that DATABASE_URL names is left as it is: drop it yourself.")
 
 
 def ours(folder: Path) -> Iterator[Path]:

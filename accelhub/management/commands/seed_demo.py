@@ -7,10 +7,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from accelhub.kind import refuse_other_database
 from apps.accounts.demo import DEMO_ACCOUNTS, ensure_demo_accounts
 from apps.accounts.models import User
 from apps.audit.services import command_actor
 from apps.core.clock import now
+from apps.core.enums import Kind
 from apps.platforms.allowlist import parse
 from apps.platforms.models import Platform, Repository
 from apps.platforms.services import add_member, import_allowlist, rename_platform
@@ -23,6 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, **options: object) -> None:
         if not settings.DEMO:
             raise CommandError("seed_demo is for the demo: set ACCELHUB_DEMO=1.")
+        refuse_other_database(Kind.DEMO)
         moment, actor = now(), command_actor("seed_demo")
         if not Repository.objects.exists() and settings.DEMO_HISTORY_DAYS > 0:
             # Listed before the history begins, as its dispatches presume.

@@ -301,12 +301,15 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
     """The header's links. `nav` in the context names the current one; otherwise the address does.
 
     `console_url` in the context adds the link to the console: set it only for those who have something there.
+    `people_url` in the context adds the link to people and roles: set it only for those who may give roles.
     `rejections_url` and `dispatches_url` in the context add the links to rejected callbacks and to the outbox: set each
     only for those who may see it.
     """
     items = [(key, reverse(name), text) for key, name, text in NAV]
     if console := context.get("console_url"):
         items.append(("console", str(console), "Console"))
+    if people := context.get("people_url"):
+        items.append(("people", str(people), "People"))
     if rejections := context.get("rejections_url"):
         items.append(("rejections", str(rejections), "Rejected callbacks"))
     if dispatches := context.get("dispatches_url"):

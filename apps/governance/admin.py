@@ -1,0 +1,44 @@
+"""Proposals in the tables. What is their proposer's and the maintainers' alone is not here: contacts, evidence, what
+was said on the way to a decision."""
+
+import re
+
+from django.contrib import admin
+
+from apps.core.admin import ReadOnly, site
+from apps.governance.models import Notice, Proposal, Transition
+
+_ADDRESS = re.compile(r"[^\s<>'\"]+@[^\s<>'\"]+")
+
+
+@admin.register(Proposal, site=site)
+class ProposalAdmin(ReadOnly):
+    list_display = ("full_name", "platform_name", "state", "revision", "proposer", "changed_at")
+    list_filter = ("state",)
+    list_select_related = ("proposer",)
+    search_fields = ("full_name", "platform_name")
+    exclude = ("contact",)
+
+
+@admin.register(Transition, site=site)
+class TransitionAdmin(ReadOnly):
+    list_display = ("proposal", "verb", "revision", "actor_label", "at", "event_seq")
+    list_filter = ("verb",)
+    list_select_related = ("proposal",)
+    search_fields = ("proposal__full_name",)
+    exclude = ("words",)
+
+
+@admin.register(Notice, site=site)
+class NoticeAdmin(ReadOnly):
+    list_display = ("transition", "user", "state", "attempts", "changed_at", "told")
+    list_filter = ("state",)
+    list_select_related = ("transition__proposal", "user")
+    search_fields = ("transition__proposal__full_name",)
+    exclude = ("error",)
+    readonly_fields = ("told",)
+
+    @admin.display(description="error")
+    def told(self, notice: Notice) -> str:
+        """A mail server's words name the address that it refused."""
+        return _ADDRESS.sub("(an address)", notice.error)
