@@ -25,6 +25,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
+from apps.platforms.selectors import has_open_demotion
 from apps.relay.enums import JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
@@ -119,7 +120,7 @@ def _as_asked_for(
     repository: Repository, pull: PullRequest | None, known: Check | None, wanted: Wanted | None
 ) -> Wanted | None:
     """What the check run is to say, given who asks for it; None: it stays as it is. A pull request that no webhook has
-    told of is open and has no labels."""
+    told of is open and has no labels. While upstream's own demotion of the repository is open, no new one begins."""
     is_open_now = known is not None and known.status == CheckStatus.IN_PROGRESS
     devices = pull.devices if pull else ()
     if not policy.is_wished(level=repository.level, device=repository.device, devices=devices):
@@ -127,7 +128,8 @@ def _as_asked_for(
     if wanted is None:
         return _neutral(known, policy.RESULTS_GONE) if known and is_open_now else None
     opens = known is None or (not is_open_now and wanted.status == CheckStatus.IN_PROGRESS)
-    return None if pull and not pull.is_open and opens else wanted
+    is_closed = pull is not None and not pull.is_open
+    return None if opens and (is_closed or has_open_demotion(repository.pk)) else wanted
 
 
 def _neutral(known: Check, why: str) -> Wanted:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from apps.checks.models import Check, PullRequest
 from apps.core.clock import now
-from apps.platforms.models import Repository
+from apps.platforms.models import Demotion, Repository
 from apps.platforms.services import change_level
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.simulator.standin import GitHubStandIn
@@ -518,3 +518,25 @@ def test_the_callbacks_own_statements_are_as_many_as_without_check_runs(
     body, token = kestrel.body(upstream.last_delivery), kestrel.token()
     with django_assert_num_queries(3):
         kestrel.post(body, token=token)
+
+
+# --- upstream's own demotion ------------------------------------------------------------------------------------
+
+
+def test_while_upstream_proposes_a_demotion_no_new_one_begins_and_open_ones_end(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn, settings: Any
+) -> None:
+    kestrel = at_level(4)
+    upstream.tells("opened")
+    upstream.says(kestrel)
+    settings.ALLOWLIST_AUTHORITY = "file"
+    repository = Repository.objects.get(full_name=KESTREL)
+    demotion = Demotion.objects.create(
+        repository=repository, pull_number=7, title="Demote", level_before=4, state="open", opened_at=now()
+    )
+    upstream.says(kestrel, "success")
+    upstream.says(kestrel, job_name="other")
+    assert shown(github) == [(BUILD, "success", "Passed")]
+    Demotion.objects.filter(pk=demotion.pk).update(state="closed", ended_at=now())
+    upstream.says(kestrel, job_name="third")
+    assert [row[1] for row in shown(github)] == ["success", "in_progress", "in_progress"]
