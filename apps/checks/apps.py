@@ -10,8 +10,9 @@ class ChecksConfig(AppConfig):
         from apps.platforms.topics import LISTING_FOR_CHECKS
         from apps.relay.topics import DELIVERY_FOR_CHECKS, JOB_FOR_CHECKS
 
-        register(JOB_FOR_CHECKS, tasks.look_at_jobs)
-        register(DELIVERY_FOR_CHECKS, tasks.look_at_deliveries)
-        register(LISTING_FOR_CHECKS, tasks.look_at_repositories)
+        # Each locks the commit that it looks at.
+        register(JOB_FOR_CHECKS, tasks.look_at_jobs, singly=True)
+        register(DELIVERY_FOR_CHECKS, tasks.look_at_deliveries, singly=True)
+        register(LISTING_FOR_CHECKS, tasks.look_at_repositories, singly=True)
         register(topics.CHECK_PENDING, tasks.enqueue_checks)
         register(topics.RERUN_PENDING, tasks.enqueue_reruns)

@@ -24,20 +24,24 @@ Handler = Callable[[list[str]], None]
 Taken = tuple[str, datetime.datetime]
 _handlers: dict[str, Handler] = {}
 _lazy: set[str] = set()
+_singly: set[str] = set()
 _BATCH = 500
 _DEBOUNCE_SECONDS = 0.2
 
 
-def register(topic: str, handler: Handler, *, lazy: bool = False) -> None:
+def register(topic: str, handler: Handler, *, lazy: bool = False, singly: bool = False) -> None:
     """Name the one handler of a topic. It gets keys and either enqueues tasks or does a bounded piece of database
     work: it runs inside the transaction that deletes the rows, so its failure keeps them.
 
-    A `lazy` topic is drained by beat only: for work that many changes in a row share."""
+    A `lazy` topic is drained by beat only: for work that many changes in a row share. `singly` gives each key a
+    transaction of its own: for handlers that take locks, which several keys at once would hold in any order."""
     if topic in _handlers:
         raise ValueError(f"topic {topic} already has a handler")
     _handlers[topic] = handler
     if lazy:
         _lazy.add(topic)
+    if singly:
+        _singly.add(topic)
 
 
 def wake(topic: str, keys: Iterable[str], *, now: datetime.datetime) -> None:
@@ -65,6 +69,9 @@ def drain(*, limit: int = _BATCH, lazy: bool = False) -> int:
     for topic, handler in _handlers.items():
         if (topic in _lazy) is not lazy:
             continue
+        if topic in _singly:
+            total += _hand_on_singly(topic, handler, lazy, limit)
+            continue
         try:
             total += _hand_on(topic, handler, lazy, lambda: _take(topic, limit))  # noqa: B023  called at once
         except Exception:
@@ -83,7 +90,8 @@ def _hand_on(topic: str, handler: Handler, lazy: bool, take: Callable[[], list[T
 
 
 def _hand_on_singly(topic: str, handler: Handler, lazy: bool, limit: int) -> int:
-    """After a failure: whatever key is to blame stays, and does not hold up the others."""
+    """Key by key, as some topics ask for, and all after a failure: whatever key is to blame stays, and does not hold up
+    the others."""
     handed = 0
     for pk in list(Wakeup.objects.filter(topic=topic).order_by("pk").values_list("pk", flat=True)[:limit]):
         try:
@@ -118,7 +126,11 @@ def _take(topic: str, limit: int) -> list[Taken]:
 
 def _take_one(pk: int) -> list[Taken]:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM core_wakeup WHERE id = %s RETURNING key, created_at", [pk])
+        cursor.execute(
+            "DELETE FROM core_wakeup WHERE id = (SELECT id FROM core_wakeup WHERE id = %s FOR UPDATE SKIP LOCKED) "
+            "RETURNING key, created_at",
+            [pk],
+        )
         return cursor.fetchall()
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from accelhub.env import BASE_DIR
 from apps.core import wakeups
@@ -161,6 +161,26 @@ def test_two_drains_at_once_share_without_duplicates(
         thread.join()
     assert totals == [200, 200]
     assert sorted(handed["first"], key=int) == keys
+    assert waiting() == []
+
+
+def test_a_topic_that_locks_gets_each_key_in_a_transaction_of_its_own(
+    cloned_database: ClonedDatabase, handed: dict[str, list[str]]
+) -> None:
+    """Otherwise two drains that lock what their keys name, each in its own order, would wait for each other."""
+    transactions: list[tuple[str, int]] = []
+
+    def look(keys: list[str]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_xact_id()::text::bigint")
+            number = cursor.fetchone()[0]
+        transactions.extend((key, number) for key in keys)
+
+    wakeups.register("locks", look, singly=True)
+    wakeups.wake("locks", ["1", "2", "3"], now=now())
+    assert wakeups.drain() == 3
+    assert [key for key, _ in transactions] == ["1", "2", "3"]
+    assert len({number for _, number in transactions}) == 3
     assert waiting() == []
 
 
