@@ -81,6 +81,15 @@ def test_nobody_else_sees_it_on_any_page(client: Client, acme: Platform) -> None
     assert seen == {}
 
 
+def test_when_the_last_one_came_is_private_too(client: Client, acme: Platform) -> None:
+    def told() -> str:
+        return Page(client.get("/platforms/acme-torch/")).facts["contacts-1"]["Last callback"]
+
+    assert told() == "private until L2"
+    client.force_login(member_of(acme))
+    assert told() == "▲ silent no callback for 72 hours"
+
+
 def test_a_member_sees_it_on_the_platforms_page_only(client: Client, acme: Platform) -> None:
     client.force_login(member_of(acme))
     assert [url for url in PAGES if HIDDEN in client.get(url).content.decode()] == ["/platforms/acme-torch/"]
