@@ -87,7 +87,7 @@ def test_when_the_last_one_came_is_private_too(client: Client, acme: Platform) -
 
     assert told() == "private until L2"
     client.force_login(member_of(acme))
-    assert told() == "▲ silent no callback for 72 hours"
+    assert told() == "▲ silent no callback for 73 hours"
 
 
 def test_a_member_sees_it_on_the_platforms_page_only(client: Client, acme: Platform) -> None:
