@@ -178,8 +178,10 @@ class Answers:
         return Answer(200, self._checks.of_commit(self._reached(request, full_name, "checks:read"), sha, request.query))
 
     def _list_pulls(self, request: Request, full_name: str) -> Answer:
+        """Those that were only announced, for their heads; else those that the repository's contents have."""
         repository = self._reached(request, full_name, "pull_requests:read")
-        return Answer(200, self._checks.pulls(repository, request.query))
+        announced = self._checks.pulls(repository, request.query)
+        return Answer(200, announced) if announced else self._of_contents(request)
 
     def _rerun(self, request: Request, full_name: str, run: str, scope: str) -> Answer:
         self._checks.rerun(self._reached(request, full_name, "actions:write"), run, scope)
