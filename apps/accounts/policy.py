@@ -29,7 +29,15 @@ class RoleRow:
         return sorted(self.permissions), sorted(self.own_platforms)
 
 
-_OPERATOR = frozenset({Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW})
+_OPERATOR = frozenset(
+    {
+        Permission.REJECTION_VIEW,
+        Permission.COMPONENT_VIEW,
+        Permission.ADMIN_VIEW,
+        Permission.PIPELINE_CHANGE,
+        Permission.TRANSFER_DECIDE,
+    }
+)
 _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,
@@ -37,6 +45,7 @@ _MAINTAINER = frozenset(
         Permission.MEMBERSHIP_CHANGE,
         Permission.PROPOSAL_DECIDE,
         Permission.COMPONENT_VIEW,
+        Permission.TRANSFER_DECIDE,
     }
 )
 

@@ -6,12 +6,14 @@ from django.urls import reverse
 from apps.core.permissions import Permission
 from apps.governance.selectors import proposals_of
 
+ANYTHING_THERE = (Permission.PROPOSAL_DECIDE, Permission.TRANSFER_DECIDE, Permission.REJECTION_VIEW)
+
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """`console_url` for those who have something there: who decides, and who proposed."""
+    """`console_url` for those who have something there: who decides, who runs the hub, and who proposed."""
     user = getattr(request, "user", None)
     if user is None or user.is_anonymous:
         return {}
-    if user.may(Permission.PROPOSAL_DECIDE) or proposals_of(user).exists():
+    if any(map(user.may, ANYTHING_THERE)) or proposals_of(user).exists():
         return {"console_url": reverse("console:console")}
     return {}

@@ -6,10 +6,12 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.core import alarms
 from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.permissions import Open, Permission
 from apps.governance import selectors
+from apps.platforms.renames import transfers_waiting
 
 PAGE = 50
 MINE_SHOWN = 50
@@ -17,7 +19,8 @@ MINE_SHOWN = 50
 
 @requires(Open.SIGNED_IN)
 def console(request: HttpRequest) -> HttpResponse:
-    """`/console/`: for who decides, the queue, oldest first (`?page=`); for everyone their own proposals."""
+    """`/console/`: for who decides, the queue, oldest first (`?page=`), and new owners of repositories; for who runs
+    the hub, its alarms; for everyone their own proposals."""
     user: Any = request.user
     is_decider = user.may(Permission.PROPOSAL_DECIDE)
     context: dict[str, Any] = {
@@ -27,6 +30,11 @@ def console(request: HttpRequest) -> HttpResponse:
         "nav": "console",
         "now": now(),
     }
+    if user.may(Permission.TRANSFER_DECIDE):
+        context["transfers"] = list(transfers_waiting()[:PAGE])
+    if user.may(Permission.REJECTION_VIEW):
+        context["alarms"] = list(alarms.recent(now())[:PAGE])
+        context["may_map"] = user.may(Permission.PIPELINE_CHANGE)
     if is_decider:
         context["page"] = Paginator(selectors.waiting_for_decision(), PAGE).get_page(request.GET.get("page"))
         context["returned"] = list(selectors.waiting_for_vendor()[:PAGE])

@@ -60,6 +60,7 @@ CODES: dict[str, Code] = {
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),
     "level_transition": Code(409, "This change of level cannot be made directly", "See the levels on /policy/."),
+    "transfer_stale": Code(409, "The new owner is decided on already", "Look at the transfer again, then decide."),
     "already_listed": Code(409, "The repository is listed already", "See its platform's page."),
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."

@@ -9,3 +9,4 @@ class PlatformsConfig(AppConfig):
         from apps.platforms import tasks, topics
 
         register(topics.REPOSITORY_UNPINNED, tasks.enqueue_pinning)
+        register(topics.REPOSITORY_RENAMED, tasks.enqueue_names)

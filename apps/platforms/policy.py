@@ -9,6 +9,9 @@ PULL_REQUEST = "pull_request"
 NIGHTLY = "nightly"
 EVENTS = (PULL_REQUEST, NIGHTLY)
 
+# The claims of a Buildkite token that the mapping of a pipeline may require a value of.
+PIPELINE_CLAIMS = ("build_branch", "build_tag", "build_source", "step_key")
+
 
 @dataclass(frozen=True)
 class Level:

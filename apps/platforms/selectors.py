@@ -15,7 +15,7 @@ from apps.accounts.services import digest_of
 from apps.core.permissions import Permission
 from apps.core.statements import prepared
 from apps.platforms.allowlist import FULL_NAME
-from apps.platforms.models import Invitation, Membership, Platform, Repository
+from apps.platforms.models import Invitation, Membership, NameChange, Platform, Repository
 
 
 def platforms_listed() -> QuerySet[Platform]:
@@ -75,6 +75,13 @@ def repository_or_404(owner: str, name: str) -> Repository:
         return Repository.objects.select_related("platform").get(full_name__iexact=full_name)
     except Repository.DoesNotExist:
         raise Http404 from None
+
+
+def former_names() -> dict[str, int]:
+    """Names, in lower case, that repositories (primary keys) had before GitHub confirmed another. The latest bearer
+    counts."""
+    confirmed = NameChange.objects.exclude(confirmed_at=None).order_by("confirmed_at", "pk")
+    return {old_name.lower(): pk for old_name, pk in confirmed.values_list("old_name", "repository")}
 
 
 def may_on_platform(user: Any, permission: Permission, platform: Platform) -> bool:

@@ -16,6 +16,7 @@ from apps.audit.services import HUB, Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
 from apps.core.wakeups import wake
+from apps.platforms import selectors
 from apps.platforms.allowlist import DEVICE, Allowlist, Entry
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
 from apps.platforms.policy import LEVELS, ONBOARDING, UNLISTED, default_platform_slug, refuse_direct_change
@@ -252,10 +253,13 @@ def import_allowlist(
     hub's. `source` names the file, `sha256` its content. Returns what changed; an unchanged listing writes nothing.
     """
     # One import or direct change at a time per repository: rows are locked in one order.
-    known = {r.full_name.lower(): r for r in Repository.objects.select_for_update().order_by("pk")}
+    rows = {repository.pk: repository for repository in Repository.objects.select_for_update().order_by("pk")}
+    known = {repository.full_name.lower(): repository for repository in rows.values()}
+    # A file that still has a former name means the repository that was called so, while nobody else is.
+    named = {name: rows[pk] for name, pk in selectors.former_names().items()} | known
     changes = []
     for entry in allowlist.entries:
-        repository = known.get(entry.full_name.lower())
+        repository = named.get(entry.full_name.lower())
         is_new = repository is None
         if repository is None:
             repository = _create_repository(entry.full_name, now)
@@ -263,10 +267,10 @@ def import_allowlist(
         before = _Listing.of(repository)
         if to != before or is_new:
             changes.append((repository, to, before, entry.line, is_new))
-    listed = {entry.full_name.lower() for entry in allowlist.entries}
-    for name, repository in known.items():
+    listed = {named[name].pk for entry in allowlist.entries if (name := entry.full_name.lower()) in named}
+    for repository in known.values():
         before = _Listing.of(repository)
-        if name not in listed and before.level != UNLISTED:
+        if repository.pk not in listed and before.level != UNLISTED:
             changes.append((repository, dataclasses.replace(before, level=UNLISTED), before, 0, False))
     outcome = []
     for repository, to, before, line, is_new in changes:

@@ -20,9 +20,10 @@ from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM
+from apps.platforms.renames import with_renames
 from apps.platforms.selectors import may_on_platform, platform_or_404
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
-from apps.relay import fields, identity, limits
+from apps.relay import buildkite, fields, identity, limits
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -77,7 +78,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
     history and decisions; its private callbacks for its members."""
     found, moment = platform_or_404(slug), now()
     private = relay_selectors.private_callbacks(found, request.user)
-    repositories = list(found.repositories.prefetch_related("level_intervals"))
+    repositories = list(with_renames(found.repositories.prefetch_related("level_intervals")))
     decisions = audit_selectors.decisions(
         subject_kind="repository", subject_ids=[str(repository.public_id) for repository in repositories]
     )
@@ -180,6 +181,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "buckets": relay_policy.BUCKETS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
+        "pipeline_claims": buildkite.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
         "metrics": metrics.METRICS,

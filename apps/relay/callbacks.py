@@ -8,15 +8,18 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.core import alarms
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
+from apps.core.models import Alarm
 from apps.platforms.models import Repository
+from apps.platforms.pipelines import standing_of_pipeline
 from apps.platforms.policy import PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.platforms.services import pin_identity
-from apps.relay import fields, policy, store
+from apps.relay import buildkite, fields, holds, policy, store
+from apps.relay.claims import Identity, Refused
 from apps.relay.enums import Answer
-from apps.relay.identity import Identity, Refused
 
 log = logging.getLogger(__name__)
 
@@ -37,27 +40,31 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     """Validate one callback and apply it. What is written is one statement, hence one transaction.
 
     `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
-    is kept; at L1 it is kept privately. Raises Problem: `identity_replaced` (a listed name with other ids than the
-    pinned ones), `malformed`, `claims_contradict`, `never_dispatched`,
-    `completion_conflict` (kept on record), `unavailable`.
+    is kept; at L1 it is kept privately; under an owner that nobody has accepted yet it is `held`. Raises Problem:
+    `identity_replaced` (another id under a listed name, or a refused owner), `malformed`, `claims_contradict`,
+    `never_dispatched`, `completion_conflict` (kept on record), `unavailable`.
     """
     if standing is not None and standing.level == UNLISTED:
         standing = None
-    if standing is not None:
-        _compare_ids(identity, standing)
+    is_held = standing is not None and holds.is_held(identity, standing, now)
     callback = fields.read(raw)
     if standing is None:
         return Outcome(Answer.IGNORED)
     _compare_claims(identity, callback)
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
-        if (outcome := _apply(identity, standing, callback, is_dispatched, now)) is not None:
+        if (outcome := _apply(identity, standing, callback, is_dispatched, is_held, now)) is not None:
             return outcome
     raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
 
 
 def _apply(
-    identity: Identity, standing: Standing, callback: fields.Callback, is_dispatched: bool, now: datetime.datetime
+    identity: Identity,
+    standing: Standing,
+    callback: fields.Callback,
+    is_dispatched: bool,
+    is_held: bool,
+    now: datetime.datetime,
 ) -> Outcome | None:
     """Read, decide, write. None when another callback of the job was faster: then all of it again."""
     known = store.read(standing.repository_id, callback)
@@ -74,8 +81,10 @@ def _apply(
         store.keep_private(standing.repository_id, callback, claims=identity.claims, now=now)
         return Outcome(Answer.IGNORED)
     row = policy.decide(known.state, callback.report, expects_start=is_dispatched)
-    if row.answer is Answer.DUPLICATE:
-        return Outcome(Answer.DUPLICATE, known.job_public_id)
+    if is_held:
+        row = policy.held(row)
+    if row.status is None and row.answer in (Answer.DUPLICATE, Answer.HELD):
+        return Outcome(row.answer, known.job_public_id)
     bucket = policy.bucket_of_report(callback.report)
     job = store.write(standing.repository_id, callback, known, row, bucket=bucket, claims=identity.claims, now=now)
     if job is None:
@@ -97,23 +106,12 @@ def _spelled(counts: policy.Counts) -> str:
     return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped of {counts.total}"
 
 
-def _compare_ids(identity: Identity, standing: Standing) -> None:
-    pinned = (standing.github_id, standing.github_owner_id)
-    if standing.github_id is not None and pinned != (identity.repository_id, identity.owner_id):
-        raise Problem(
-            "identity_replaced",
-            f"repository_id, repository_owner_id: {standing.full_name} was listed as id {standing.github_id} of "
-            f"owner {standing.github_owner_id}; this token says {identity.repository_id} of {identity.owner_id}.",
-            "repository_id",
-        )
-
-
 def _compare_claims(identity: Identity, callback: fields.Callback) -> None:
     for name, claimed, said in (
         ("run_id", identity.run_id, callback.run_id),
         ("run_attempt", identity.run_attempt, callback.run_attempt),
     ):
-        if claimed != said:
+        if claimed is not None and claimed != said:
             raise Problem(
                 "claims_contradict",
                 f"workflow.{name}: the body says {said}, the token of this run says {claimed}.",
@@ -125,15 +123,30 @@ def resolve(*, identity: Identity, now: datetime.datetime) -> Standing | None:
     """The listed repository that an identity stands for; None when it stands for none.
 
     Identity is GitHub's numeric ids; the name only finds a repository that is not pinned yet, and such a one is
-    pinned here: to GitHub's answer, or to the claims, flagged, when GitHub cannot be asked.
+    pinned here: to GitHub's answer, or to the claims, flagged, when GitHub cannot be asked. A Buildkite pipeline stands
+    for the repository that it is mapped to. Raises Refused `identity_unknown` when it is mapped to none, or its token
+    lacks what the mapping requires.
     """
-    standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
-    if standing is None:
-        return None
-    if standing.github_id is None and standing.level > UNLISTED:
-        _pin(standing, identity, now)
-        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
-    return standing
+    if identity.pipeline is not None:
+        mapped = standing_of_pipeline(identity.pipeline.organization_id, identity.pipeline.pipeline_id)
+        if mapped is None:
+            raise buildkite.refuse_unmapped(identity)
+        standing, required = mapped
+        buildkite.require(identity, required)
+        return standing
+    found = _standing(identity)
+    if found is not None and found.github_id is None and found.level > UNLISTED:
+        _pin(found, identity, now)
+        found = _standing(identity)
+    return found
+
+
+def _standing(identity: Identity) -> Standing | None:
+    """The repository that an identity means, whatever it may do."""
+    if identity.pipeline is not None:
+        mapped = standing_of_pipeline(identity.pipeline.organization_id, identity.pipeline.pipeline_id)
+        return mapped[0] if mapped else None
+    return standing_of(github_id=int(identity.numbers[0]), full_name=identity.repository)
 
 
 def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None:
@@ -142,7 +155,7 @@ def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None
         source = Repository.PinSource.GITHUB_API
     except (GitHubRefused, GitHubUnavailable) as error:
         log.warning("%s is pinned at first sight: %s", standing.full_name, error)
-        found = RepositoryIdentity(identity.repository, identity.repository_id, identity.owner_id)
+        found = RepositoryIdentity(identity.repository, *map(int, identity.numbers))
         source = Repository.PinSource.FIRST_SIGHT
     pin_identity(repository_id=standing.repository_id, identity=found, source=source, now=now)
 
@@ -156,9 +169,12 @@ def count_rejection(
     """
     issuer, reason = identity.issuer if identity else "", problem.row.title
     if identity is not None and standing is None:
-        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
+        standing = _standing(identity)
     if isinstance(problem, Refused):
         issuer, reason = problem.issuer, problem.reason
+    if problem.code == "identity_replaced" and standing is not None:
+        kind, key = Alarm.Kind.IDENTITY_REPLACED, str(standing.repository_id)
+        alarms.sound(kind, key, detail=problem.detail, now=now)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO relay_rejection (issuer, repository_claim, repository_id_claim, owner_id_claim, code, reason, "
@@ -169,8 +185,7 @@ def count_rejection(
             [
                 issuer,
                 identity.repository if identity else "",
-                str(identity.repository_id) if identity else "",
-                str(identity.owner_id) if identity else "",
+                *(identity.numbers if identity else ("", "")),
                 problem.code,
                 reason,
                 standing.repository_id if standing else None,

@@ -39,6 +39,7 @@ class Flag(models.TextChoices):
     START_LOST = "start_lost", "the start was never reported"
     COUNTS_DIFFER = "counts_differ", "its test counts do not add up"
     LATE_START = "late_start", "the start was reported after the end"
+    HELD = "held", "held: sent under a new owner of the repository, counts only once that owner is accepted"
 
 
 class Answer(models.TextChoices):
@@ -47,5 +48,6 @@ class Answer(models.TextChoices):
     APPLIED = "applied", "applied"
     LATE = "late", "late: only the start was filled in"
     DUPLICATE = "duplicate", "duplicate: nothing changed"
+    HELD = "held", "held: counts once the repository's new owner is accepted"
     IGNORED = "ignored", "ignored: kept privately"
     CONFLICT = "conflict", "refused: the job had ended otherwise"

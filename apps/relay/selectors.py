@@ -12,10 +12,10 @@ from django.db.models.functions import MD5
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.models import Platform
+from apps.platforms.models import Platform, Transfer
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
-from apps.relay.enums import DeliveryState
+from apps.relay.enums import Answer, DeliveryState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.policy import worst_bucket
 
@@ -29,6 +29,15 @@ def jobs() -> QuerySet[Job]:
 def jobs_of_platform(platform: Platform) -> QuerySet[Job]:
     """A platform's jobs, newest first."""
     return jobs().filter(repository__platform=platform)
+
+
+def held_jobs(transfer: Transfer) -> QuerySet[Job]:
+    """What was sent under a repository's new owner and is held, newest first."""
+    said_so = Callback.objects.filter(
+        job=OuterRef("pk"), claims__repository_owner_id=str(transfer.new_owner_id), answer=Answer.HELD
+    )
+    held = jobs().filter(Exists(said_so), repository=transfer.repository, flags__contains=[Flag.HELD])
+    return with_superseded(held)
 
 
 def job_or_404(public_id: uuid.UUID) -> Job:
@@ -94,14 +103,19 @@ def rejections_found(user: Any, filters: RejectionFilters) -> QuerySet[Rejection
 
 
 def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Each job with `is_superseded`: the same run has a later attempt of the same workflow and job name."""
-    later = Job.objects.alias(delivery=MD5("delivery_id")).filter(
-        repository=OuterRef("repository"),
-        delivery=MD5(OuterRef("delivery_id")),  # as the unique index has it
-        run_id=OuterRef("run_id"),
-        run_attempt__gt=OuterRef("run_attempt"),
-        workflow=OuterRef("workflow"),
-        job_name=OuterRef("job_name"),
+    """Each job with `is_superseded`: the same run has a later attempt of the same workflow and job name. A held one
+    supersedes nothing."""
+    later = (
+        Job.objects.exclude(flags__contains=[Flag.HELD])
+        .alias(delivery=MD5("delivery_id"))
+        .filter(
+            repository=OuterRef("repository"),
+            delivery=MD5(OuterRef("delivery_id")),  # as the unique index has it
+            run_id=OuterRef("run_id"),
+            run_attempt__gt=OuterRef("run_attempt"),
+            workflow=OuterRef("workflow"),
+            job_name=OuterRef("job_name"),
+        )
     )
     return jobs.annotate(is_superseded=Exists(later))
 
@@ -115,15 +129,16 @@ class Round:
 
     @property
     def current(self) -> list[Job]:
-        """Each job by its newest attempt."""
-        return [job for job in self.jobs if not job.is_superseded]  # type: ignore[attr-defined]
+        """Each job by its newest attempt, without those that are held."""
+        return [job for job in self.jobs if not job.is_superseded and not job.is_held]  # type: ignore[attr-defined]
 
     @property
     def queue_seconds(self) -> float | None:
         """The longest queue time of its first attempts."""
         for job in self.jobs:
             job.dispatch = self.dispatch
-        return max((job.queue_seconds for job in self.jobs if job.queue_seconds is not None), default=None)
+        seconds = (job.queue_seconds for job in self.jobs if not job.is_held)
+        return max((each for each in seconds if each is not None), default=None)
 
     @property
     def bucket(self) -> str:

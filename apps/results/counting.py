@@ -4,6 +4,7 @@ A job belongs to the UTC day on which the hub first saw it, a run to the day of 
 the same run has a later attempt of the same workflow and job name: attempts supersede per job, never per run.
 """
 
+from apps.relay.enums import Flag
 from apps.results.metrics import BUCKETS, COUNTS, ENDED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
@@ -14,6 +15,9 @@ _QUEUE = (
     "CASE WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
     "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) END"
 )
+
+# What a new owner sends is held: it counts nowhere, and supersedes nothing, before somebody accepts that owner.
+_NOT_HELD = f"NOT flags @> ARRAY['{Flag.HELD.value}']::varchar[]"
 
 _CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND {})"
 _TIMED = "bucket <> 'timed_out' AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL"
@@ -49,7 +53,7 @@ WITH day AS (
 ), seen AS (
     SELECT DISTINCT day.repository_id, j.delivery_id, j.run_id
     FROM day, LATERAL (
-        SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id
+        SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id AND {_NOT_HELD}
             AND first_seen_at >= day.began AND first_seen_at < day.ended OFFSET 0
     ) AS j
 ), job AS MATERIALIZED (
@@ -61,7 +65,7 @@ WITH day AS (
             PARTITION BY j.repository_id, j.delivery_id, j.run_id, j.workflow, j.job_name
         ) > j.run_attempt AS superseded
     FROM seen, LATERAL (
-        SELECT * FROM relay_job WHERE repository_id = seen.repository_id
+        SELECT * FROM relay_job WHERE repository_id = seen.repository_id AND {_NOT_HELD}
             AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
     ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
 ), run AS (

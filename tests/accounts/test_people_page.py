@@ -158,7 +158,9 @@ def test_an_account_is_switched_off_and_on_again(client: Client, admin: User) ->
 
     def opens() -> tuple[int, int]:
         # An empty body is malformed to whoever may send one.
-        return session.get("/rejections/").status_code, client.post(url, {}, "application/json", headers=bearer).status_code
+        return session.get("/rejections/").status_code, client.post(
+            url, {}, "application/json", headers=bearer
+        ).status_code
 
     assert opens() == (200, 400)
     answer = client.post(page_of(ada), {"act": "off", "reason": "left"})

@@ -6,6 +6,7 @@ from django.test import Client
 from apps.accounts.policy import ROLES
 from apps.core.errors import CODES
 from apps.platforms.policy import LEVELS
+from apps.relay import buildkite
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
@@ -36,6 +37,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "metrics",
             "fields",
             "claims",
+            "pipeline-claims",
             "codes",
         )
     }
@@ -100,6 +102,7 @@ def test_fields_of_a_callback(page: Page) -> None:
 
 def test_claims_of_a_token(page: Page) -> None:
     assert page.tables["claims"] == [(claim.name, claim.use, claim.check) for claim in CLAIMS]
+    assert page.tables["pipeline-claims"] == [(row.name, row.use, row.check) for row in buildkite.CLAIMS]
 
 
 def test_refusals(page: Page) -> None:
