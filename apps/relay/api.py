@@ -46,5 +46,4 @@ class RejectionsView(APIView):
         form = RejectionForm(request.query_params)
         read_filters(form)
         found = selectors.rejections_found(request.user, form.filters())
-        answer: Response = listed(request, found, RejectionOut, self)
-        return answer
+        return listed(request, found, RejectionOut)

@@ -136,5 +136,5 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
 ) -> None:
     for number in range(rows):
         operator.post(URL, FORM | {"pipeline_id": str(uuid.UUID(int=10 + number))})
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(5):
         assert len(Page(operator.get(URL)).tables["mapped"]) == rows
