@@ -96,13 +96,17 @@ class Problem(Exception):
 
 
 def problem_response(problem: Problem) -> JsonResponse:
-    """The refusal as `application/problem+json`: type, title, status, code, detail, field?."""
+    """The refusal as `application/problem+json`: type, title, status, code, detail, next_step, field?.
+
+    `detail` names the rule and what was seen, `next_step` says what to do.
+    """
     body = {
         "type": f"{settings.BASE_URL}/docs/errors/{problem.code}",
         "title": problem.row.title,
         "status": problem.row.status,
         "code": problem.code,
         "detail": problem.detail,
+        "next_step": problem.row.next_step,
     }
     if problem.field is not None:
         body["field"] = problem.field
