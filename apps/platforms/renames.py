@@ -11,8 +11,10 @@ from django.http import Http404
 from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import HUB, Actor, record
+from apps.core import alarms
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
+from apps.core.models import Alarm
 from apps.core.wakeups import wake
 from apps.platforms.models import NameChange, Repository, Transfer
 from apps.platforms.services import REASON_MAX, subject_of
@@ -20,10 +22,10 @@ from apps.platforms.topics import REPOSITORY_RENAMED
 
 
 @transaction.atomic
-def note_name(*, repository_id: int, old_name: str, new_name: str, now: datetime.datetime) -> None:
+def note_name(*, repository_id: int, old_name: str, new_name: str, now: datetime.datetime) -> NameChange:
     """Remember that a pinned repository spoke under another name, and have GitHub asked whether it is called so.
 
-    Seen again before GitHub answered: changes nothing.
+    Seen again before GitHub answered: changes nothing. Returns what is remembered.
     """
     change, is_new = NameChange.objects.get_or_create(
         repository_id=repository_id,
@@ -33,6 +35,30 @@ def note_name(*, repository_id: int, old_name: str, new_name: str, now: datetime
     )
     if is_new:
         wake(REPOSITORY_RENAMED, [str(change.pk)], now=now)
+    return change
+
+
+def compare_with_github(*, repository: Repository, found: RepositoryIdentity, now: datetime.datetime) -> None:
+    """What GitHub says about a listed, pinned repository's name, whether or not anything was heard of it: another name
+    is taken over, another owner opens the question, another repository under the name is an alarm.
+
+    Raises Problem `already_listed` as `confirm_name` does.
+    """
+    if found.github_id != repository.github_id:
+        detail = f"{repository.full_name} was listed as id {repository.github_id}; GitHub says {found.github_id} now."
+        alarms.sound(Alarm.Kind.IDENTITY_REPLACED, str(repository.pk), detail=detail, now=now)
+    elif found.github_owner_id != repository.github_owner_id:
+        hold(
+            repository_id=repository.pk,
+            old_owner_id=repository.github_owner_id or 0,
+            new_owner_id=found.github_owner_id,
+            new_name=found.full_name,
+            now=now,
+        )
+    elif found.full_name.lower() != repository.full_name.lower():
+        name = repository.full_name
+        change = note_name(repository_id=repository.pk, old_name=name, new_name=found.full_name, now=now)
+        confirm_name(change=change, found=found, now=now)
 
 
 @transaction.atomic

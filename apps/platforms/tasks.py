@@ -9,6 +9,7 @@ from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import NameChange, Repository
 from apps.platforms.policy import UNLISTED
+from apps.platforms.renames import compare_with_github
 from apps.platforms.renames import confirm_name as confirm
 from apps.platforms.services import pin_identity
 
@@ -75,4 +76,27 @@ def confirm_names() -> int:
     keys = list(NameChange.objects.filter(confirmed_at=None).values_list("pk", flat=True))
     for key in keys:
         confirm_name.delay(key)
+    return len(keys)
+
+
+@shared_task
+def check_name(repository_id: int) -> None:
+    """Ask GitHub what a pinned repository is called and whose it is: a dispatch to a former name reaches nobody, so
+    nothing may ever be heard under the new one."""
+    repository = Repository.objects.get(pk=repository_id)
+    try:
+        found = client().repository_identity(repository.full_name)
+        compare_with_github(repository=repository, found=found, now=now())
+    except (GitHubRefused, GitHubUnavailable) as error:
+        log.warning("%s: its name was not checked: %s", repository.full_name, error)
+    except Problem as problem:
+        log.error("%s: %s", repository.full_name, problem.detail)
+
+
+@shared_task
+def check_names() -> int:
+    """Check every listed repository that is pinned. Returns how many are asked about."""
+    keys = list(Repository.objects.filter(level__gt=UNLISTED, github_id__isnull=False).values_list("pk", flat=True))
+    for key in keys:
+        check_name.delay(key)
     return len(keys)

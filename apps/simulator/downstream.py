@@ -168,6 +168,7 @@ class Downstreams:
                 "run_id": job.run_id,
                 "run_attempt": job.run_attempt,
                 "workflow": job.workflow,
+                "ci": job.ci,
             },
         )
         if run.status_code == 201:

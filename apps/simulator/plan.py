@@ -16,6 +16,8 @@ from apps.simulator.reporter import callback_body
 
 # How the jobs that do not succeed end, and how often.
 OTHER_ENDS = {"failure": 85, "timed_out": 10, "cancelled": 5}
+# From and to which number runs are called: GitHub counts those of everyone, Buildkite each pipeline's.
+RUN_IDS = {"github": (20_000_000_000, 90_000_000_000), "buildkite": (1_000, 90_000)}
 # How long until someone looks at an attempt and presses the button.
 RERUN_AFTER_SECONDS = (5.0, 15.0)
 
@@ -23,7 +25,7 @@ RERUN_AFTER_SECONDS = (5.0, 15.0)
 @dataclass(frozen=True)
 class Job:
     """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
-    machine dies: the start is the last that is heard of it."""
+    machine dies: the start is the last that is heard of it. `leg` is its own business, and not reported."""
 
     repository: str
     workflow: str
@@ -38,6 +40,8 @@ class Job:
     test_results: dict[str, int] | None
     artifact_url: str | None
     reports_end: bool = True
+    ci: str = "github"
+    leg: str = ""
 
     def body(self, status: str, at: datetime.datetime) -> dict[str, Any]:
         """The callback for `status`, reported at `at`."""
@@ -47,7 +51,7 @@ class Job:
             status=status,
             conclusion=self.conclusion,
             name=self.workflow,
-            url=f"https://github.com/{self.repository}/actions/runs/{self.run_id}",
+            url=self.url,
             run_id=self.run_id,
             run_attempt=str(self.run_attempt),
             job_name=self.job_name,
@@ -56,6 +60,13 @@ class Job:
             test_results=self.test_results if done else None,
             artifact_url=self.artifact_url if done else None,
         )
+
+    @property
+    def url(self) -> str:
+        """Where its run can be looked at."""
+        if self.ci == "buildkite":
+            return f"https://buildkite.com/{self.repository}/builds/{self.run_id}"
+        return f"https://github.com/{self.repository}/actions/runs/{self.run_id}"
 
     def __str__(self) -> str:
         return f"{self.repository} {self.job_name} (run {self.run_id}, attempt {self.run_attempt})"
@@ -68,7 +79,7 @@ def plan(
     if is_silent(character, days_ago):
         return []
     rng = chance(seed, character.full_name, client_payload.get("delivery_id"))
-    run_id = str(rng.randrange(20_000_000_000, 90_000_000_000))
+    run_id = str(rng.randrange(*RUN_IDS[character.ci]))
     queued = rng.uniform(*character.queue_seconds)
     jobs = []
     for shape in shapes_for(character, client_payload, rng):
@@ -135,14 +146,23 @@ def _attempt(
         run_id=run_id,
         run_attempt=attempt,
         job_name=shape.name,
-        check_run_id=str(rng.randrange(50_000_000_000, 99_000_000_000)),
+        check_run_id=_check_run_id(rng, character, run_id, attempt),
         wait_seconds=wait,
         run_seconds=rng.uniform(*shape.seconds),
         conclusion=conclusion,
         test_results=results,
         artifact_url=artifact if results is not None else None,
         reports_end=rng.random() >= character.death_rate,
+        ci=character.ci,
+        leg=shape.leg,
     )
+
+
+def _check_run_id(rng: random.Random, character: Character, run_id: str, attempt: int) -> str:
+    """As the reporter sends it: GitHub's id of the check run; elsewhere there is none, so the build and the attempt."""
+    if character.ci == "buildkite":
+        return f"{run_id}-{attempt}"
+    return str(rng.randrange(50_000_000_000, 99_000_000_000))
 
 
 def _test_results(rng: random.Random, tests: int, character: Character, conclusion: str) -> dict[str, int] | None:

@@ -16,7 +16,7 @@ from apps.core.models import Alarm, Wakeup
 from apps.platforms.allowlist import EVERY_EVENT, Entry, dump, parse
 from apps.platforms.models import NameChange, Repository, Transfer
 from apps.platforms.services import import_allowlist
-from apps.platforms.tasks import confirm_name, confirm_names, enqueue_names
+from apps.platforms.tasks import check_name, check_names, confirm_name, confirm_names, enqueue_names
 from apps.relay.models import Callback, Job, Rejection
 from apps.results import services as results
 from apps.results.models import DayFigures
@@ -142,6 +142,33 @@ def test_the_wakeup_hands_on_to_the_task(kestrel: Downstream, monkeypatch: pytes
     monkeypatch.setattr(confirm_name, "delay", seen.append)
     enqueue_names(["7", "8"])
     assert seen == [7, 8]
+
+
+def test_a_rename_is_noticed_although_nothing_is_heard_under_the_new_name(
+    kestrel: Downstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under(kestrel, RENAMED)
+    asked: list[int] = []
+    monkeypatch.setattr(check_name, "delay", asked.append)
+    assert check_names() == 1
+    check_name(asked[0])
+    assert (names(), last_event()["action"]) == ([RENAMED], "repository.renamed")
+    events = Event.objects.count()
+    check_name(asked[0])
+    kestrel.github.fail("^/repos/", status=503, times=5)
+    check_name(asked[0])
+    assert (names(), Event.objects.count()) == ([RENAMED], events)
+
+
+def test_a_move_or_a_takeover_is_noticed_the_same_way(kestrel: Downstream) -> None:
+    alarms.forget()
+    repository = Repository.objects.get()
+    under(kestrel, MOVED)
+    check_name(repository.pk)
+    assert (names(), Transfer.objects.get().new_name) == ([KESTREL], MOVED)
+    kestrel.github.add_repository(KESTREL)
+    check_name(repository.pk)
+    assert list(Alarm.objects.values_list("kind", "key")) == [("identity_replaced", str(repository.pk))]
 
 
 # --- another id -------------------------------------------------------------------------------------------------
