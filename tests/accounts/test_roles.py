@@ -14,6 +14,7 @@ from tests.factories.listing import user
 LEVEL, RENAME = Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME
 PRIVATE, REJECTION = Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW
 COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
+PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
@@ -21,9 +22,12 @@ def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP}),
-        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES}, set()),
-        Role.ADMIN: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, REJECTION, COMPONENT, TABLES, USER}, set()),
+        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, COMPONENT, TRANSFER}, set()),
+        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, PIPELINE, TRANSFER}, set()),
+        Role.ADMIN: (
+            {LEVEL, RENAME, MEMBERSHIP, PROPOSAL, REJECTION, COMPONENT, TABLES, USER, PIPELINE, TRANSFER},
+            set(),
+        ),
     }
 
 

@@ -84,9 +84,10 @@ def test_a_pipeline_that_is_not_mapped_is_refused_and_named_to_operators(onyx: B
         f"{ORGANIZATION}. Ask the hub's operators to map it."
     )
     counted = Rejection.objects.values_list(
-        "issuer", "repository_claim", "repository_id_claim", "owner_id_claim", "code", "reason", "repository__full_name"
+        "issuer", "repository_claim", "repository_id_claim", "owner_id_claim", "code", "reason", "repository"
     )
-    assert list(counted) == [
+    rows: list[Any] = list(counted)
+    assert rows == [
         (
             f"{onyx.github.url}/buildkite",
             ONYX,

@@ -115,7 +115,8 @@ def test_cursors_lead_through_all_rows_once_also_while_new_ones_come(client: Cli
         rejection(code="token_invalid", reason=f"n{number}", last_seen=same)
     expected = list(Rejection.objects.order_by("-last_seen", "-pk").values_list("reason", flat=True))
     client.force_login(user(Role.OPERATOR))
-    seen, address, pages = [], f"{URL}?limit=3", 0
+    seen: list[str] = []
+    address, pages, body = f"{URL}?limit=3", 0, {"previous": ""}
     while address:
         body = client.get(address).json()
         seen += [row["reason"] for row in body["results"]]
@@ -133,7 +134,9 @@ def test_there_and_back_again_in_every_order(client: Client, acme: Repository, s
         rejection(code="token_invalid", reason=f"n{number}", last_seen=AT, count=12)
     client.force_login(user(Role.OPERATOR))
     expected = reasons(client, sort=sort)
-    there, back, address = [], [], f"{URL}?sort={sort}&limit=2"
+    there: list[str] = []
+    back: list[str] = []
+    address, body = f"{URL}?sort={sort}&limit=2", {"previous": ""}
     while address:
         body = client.get(address).json()
         there += [row["reason"] for row in body["results"]]
