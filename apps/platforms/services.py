@@ -255,8 +255,11 @@ def import_allowlist(
     # One import or direct change at a time per repository: rows are locked in one order.
     rows = {repository.pk: repository for repository in Repository.objects.select_for_update().order_by("pk")}
     known = {repository.full_name.lower(): repository for repository in rows.values()}
-    # A file that still has a former name means the repository that was called so, while nobody else is.
-    named = {name: rows[pk] for name, pk in selectors.former_names().items()} | known
+    in_file = {entry.full_name.lower() for entry in allowlist.entries}
+    # A file that still has a former name means the repository that was called so, while nobody else is, and while the
+    # file does not have its present name too.
+    former = {name: rows[pk] for name, pk in selectors.former_names().items()}
+    named = {name: it for name, it in former.items() if it.full_name.lower() not in in_file} | known
     changes = []
     for entry in allowlist.entries:
         repository = named.get(entry.full_name.lower())
@@ -267,7 +270,7 @@ def import_allowlist(
         before = _Listing.of(repository)
         if to != before or is_new:
             changes.append((repository, to, before, entry.line, is_new))
-    listed = {named[name].pk for entry in allowlist.entries if (name := entry.full_name.lower()) in named}
+    listed = {named[name].pk for name in in_file & named.keys()}
     for repository in known.values():
         before = _Listing.of(repository)
         if repository.pk not in listed and before.level != UNLISTED:

@@ -131,6 +131,14 @@ def test_an_allowlist_with_the_old_name_means_the_renamed_repository(kestrel: Do
     assert list(Repository.objects.values_list("full_name", "level")) == [(RENAMED, 1)]
 
 
+def test_an_allowlist_with_both_names_lists_the_present_one_and_a_stranger(kestrel: Downstream) -> None:
+    under(kestrel, RENAMED).start(job_name="test")
+    confirm_name(NameChange.objects.get().pk)
+    assert import_names({RENAMED: 4, KESTREL: 1}) == 2
+    rows = Repository.objects.order_by("pk").values_list("full_name", "level", "github_id")
+    assert list(rows) == [(RENAMED, 4, 5001), (KESTREL, 1, None)]
+
+
 def test_another_case_of_letters_is_no_other_name(kestrel: Downstream) -> None:
     token = kestrel.token(repository=KESTREL.upper())
     assert answer(kestrel.post(kestrel.body(job_name="test"), token=token)) == APPLIED
