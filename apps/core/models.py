@@ -1,4 +1,4 @@
-"""The one model that every app above wakes others with."""
+"""The two models of the room below all others: what wakes those above, and what operators must see."""
 
 from django.db import models
 
@@ -18,3 +18,25 @@ class Wakeup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic} {self.key}"
+
+
+class Alarm(models.Model):
+    """Something that operators must see although the hub goes on. `times`: in how many minutes (and processes) since
+    `began_at` it was seen."""
+
+    class Kind(models.TextChoices):
+        LIMIT_OPEN = "limit_open", "Limits are not applied"
+        IDENTITY_REPLACED = "identity_replaced", "Another repository speaks under a listed name"
+
+    kind = models.CharField(max_length=40, choices=Kind.choices)
+    key = models.CharField(max_length=100, blank=True)
+    detail = models.CharField(max_length=500)
+    began_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    times = models.IntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "key"], name="core_alarm_once")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.detail}"
