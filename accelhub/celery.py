@@ -37,6 +37,8 @@ BEAT = [
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
+    ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),
+    ("apps.platforms.tasks.check_names", 900, "repositories that were renamed or moved, and are not reached any more"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),
     ("apps.accounts.tasks.forget_the_expired", 3_600, "sessions that ran out, sign-ins that nobody finished"),
     ("apps.audit.tasks.verify_chain", 300, "the log's chain is proved, and the page says up to where"),

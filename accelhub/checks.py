@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from django.conf import settings
+from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 
 from accelhub.env import is_loopback
 from apps.platforms.authority import AUTHORITIES, FILE, address
@@ -92,11 +94,11 @@ def issuers_are_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 )
             )
             continue
-        if entry["kind"] != "github":
+        if entry["kind"] not in ("github", "buildkite"):
             errors.append(
                 Error(
                     f"ACCELHUB_OIDC_ISSUERS: kind {entry['kind']!r} is unknown.",
-                    hint='Use kind "github".',
+                    hint='Use kind "github" or "buildkite".',
                     id="accelhub.E004",
                 )
             )
@@ -190,6 +192,24 @@ def _is_trusted(address: str) -> bool:
     url = urlsplit(address)
     is_local = url.scheme == "http" and is_loopback(url.hostname) and (settings.DEMO or settings.DEBUG)
     return url.scheme == "https" or is_local
+
+
+@register(Tags.database)
+def pipelines_are_mapped(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Buildkite's tokens mean a repository only through a mapping: trusted without one, each is refused.
+
+    A warning, since Buildkite is trusted by default and a new hub has no mapping yet. It asks the database, so it runs
+    with `migrate` and `check --database default`.
+    """
+    from apps.platforms.models import Pipeline  # models are there once the checks run, not while this is imported
+
+    issuers = [entry["issuer"] for entry in settings.OIDC_ISSUERS if entry.get("kind") == "buildkite"]
+    if not issuers or not databases or Pipeline._meta.db_table not in connection.introspection.table_names():
+        return []
+    if Pipeline.objects.exists():
+        return []
+    hint = "Map one on /pipelines/, or leave the issuer out of ACCELHUB_OIDC_ISSUERS."
+    return [checks.Warning(f"{issuers[0]} is trusted, and no pipeline is mapped.", hint=hint, id="accelhub.W009")]
 
 
 def unsafe() -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from apps.simulator.buildkite import issuers_at
 from apps.simulator.oauth import client_of
 from apps.simulator.people import MAINTAINERS
 
@@ -51,7 +52,7 @@ class Demo:
         """ACCELHUB_OIDC_ISSUERS for this demo, as JSON text."""
         if not self.port:
             return "[]"
-        return json.dumps([{"issuer": self.api_url, "jwks_url": f"{self.api_url}/.well-known/jwks", "kind": "github"}])
+        return json.dumps(issuers_at(self.api_url))
 
 
 NOTHING = Demo()

@@ -41,6 +41,11 @@ OIDC_ISSUERS = env.json("ACCELHUB_OIDC_ISSUERS", json.loads(_demo.oidc_issuers))
         "jwks_url": "https://token.actions.githubusercontent.com/.well-known/jwks",
         "kind": "github",
     },
+    {
+        "issuer": "https://agent.buildkite.com",
+        "jwks_url": "https://agent.buildkite.com/.well-known/jwks",
+        "kind": "buildkite",
+    },
 ]
 
 # --- HTTP -------------------------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ _OPERATOR = frozenset(
         Permission.CHECK_RESEND,
         Permission.HEALTH_VIEW,
         Permission.ALLOWLIST_VIEW,
+        Permission.PIPELINE_CHANGE,
+        Permission.TRANSFER_DECIDE,
     }
 )
 _MAINTAINER = frozenset(
@@ -52,6 +54,7 @@ _MAINTAINER = frozenset(
         Permission.PROPOSAL_DECIDE,
         Permission.ALLOWLIST_VIEW,
         Permission.COMPONENT_VIEW,
+        Permission.TRANSFER_DECIDE,
     }
 )
 

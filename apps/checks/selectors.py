@@ -11,7 +11,7 @@ from apps.checks.enums import SendState
 from apps.checks.models import Check, Rerun
 from apps.checks.policy import Leg, name_of
 from apps.platforms.models import Repository
-from apps.relay.enums import Bucket
+from apps.relay.enums import Bucket, Flag
 from apps.relay.models import Job
 from apps.relay.selectors import with_superseded
 
@@ -27,11 +27,12 @@ def legs_by_name(repository: Repository, head_sha: str) -> dict[str, list[Leg]]:
     """A repository's jobs about a pull request at this commit, by the name of their check run.
 
     Of each name those that the newest dispatch brought, superseded attempts left out. What a closing pull request, a
-    push, a nightly or a periodic run brings is about no pull request that waits for it.
+    push, a nightly or a periodic run brings is about no pull request that waits for it. What is held nobody is told.
     """
     jobs = with_superseded(
         Job.objects.filter(repository=repository, head_sha=head_sha, pr_number__isnull=False)
         .exclude(dispatch=None)
+        .exclude(flags__contains=[Flag.HELD])
         .exclude(dispatch__delivery__action="closed")
         .order_by("-dispatch", "pk")
     )

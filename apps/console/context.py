@@ -8,10 +8,12 @@ from apps.governance.selectors import proposals_of
 from apps.platforms import authority
 from apps.platforms.selectors import member_platforms
 
+ANYTHING_THERE = (Permission.PROPOSAL_DECIDE, Permission.TRANSFER_DECIDE, Permission.REJECTION_VIEW)
+
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """`console_url` for those who have something there: who decides, who looks after upstream's file, who proposed, who
-    speaks for a platform; `people_url` for who gives roles."""
+    """`console_url` for those who have something there: who decides, who runs the hub, who looks after upstream's file,
+    who proposed, who speaks for a platform; `people_url` for who gives roles."""
     user = getattr(request, "user", None)
     if user is None or user.is_anonymous:
         return {}
@@ -19,7 +21,7 @@ def navigation(request: HttpRequest) -> dict[str, object]:
     if user.may(Permission.USER_CHANGE):
         seen["people_url"] = reverse("console:people")
     looks_after_file = authority.is_file() and user.may(Permission.ALLOWLIST_VIEW)
-    if user.may(Permission.PROPOSAL_DECIDE) or looks_after_file or _is_vendor(user):
+    if any(map(user.may, ANYTHING_THERE)) or looks_after_file or _is_vendor(user):
         seen["console_url"] = reverse("console:console")
     return seen
 

@@ -1,11 +1,12 @@
 from django.urls import path
 
-from apps.console import account, people, views
+from apps.console import account, people, transfers, views
 
 app_name = "console"
 urlpatterns = [
     path("console/", views.console, name="console"),
     path("account/", account.account, name="account"),
+    path("transfers/<uuid:public_id>/", transfers.transfer, name="transfer"),
     path("people/", people.people, name="people"),
     path("people/organisations/", people.organisations, name="organisations"),
     path("people/<uuid:public_id>/", people.person, name="person"),

@@ -6,11 +6,13 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.core import alarms
 from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.permissions import Open, Permission
 from apps.governance import selectors
 from apps.platforms import authority
+from apps.platforms.renames import transfers_waiting
 from apps.platforms.selectors import edits_to_show, open_alarm, open_demotions
 
 PAGE = 50
@@ -19,8 +21,9 @@ MINE_SHOWN = 50
 
 @requires(Open.SIGNED_IN)
 def console(request: HttpRequest) -> HttpResponse:
-    """`/console/`: for who decides, the queue, oldest first (`?page=`); for who looks after the allowlist, what waits
-    for upstream's file; for everyone their own proposals."""
+    """`/console/`: for who decides, the queue, oldest first (`?page=`), and new owners of repositories; for who runs
+    the hub, its alarms; for who looks after the allowlist, what waits for upstream's file; for everyone their own
+    proposals."""
     user: Any = request.user
     is_decider = user.may(Permission.PROPOSAL_DECIDE)
     context: dict[str, Any] = {
@@ -35,6 +38,11 @@ def console(request: HttpRequest) -> HttpResponse:
         context["edits"] = edits_to_show(now=context["now"])
         context["demotions"] = open_demotions()
         context["sees_allowlist"] = True
+    if user.may(Permission.TRANSFER_DECIDE):
+        context["transfers"] = list(transfers_waiting()[:PAGE])
+    if user.may(Permission.REJECTION_VIEW):
+        context["alarms"] = list(alarms.recent(now())[:PAGE])
+        context["may_map"] = user.may(Permission.PIPELINE_CHANGE)
     if is_decider:
         context["page"] = Paginator(selectors.waiting_for_decision(), PAGE).get_page(request.GET.get("page"))
         context["returned"] = list(selectors.waiting_for_vendor()[:PAGE])

@@ -84,6 +84,7 @@ CODES: dict[str, Code] = {
         409, "A decision waits for upstream's file", "Have its pull request merged or closed, then decide again."
     ),
     "alarm_stale": Code(409, "The alarm is not open any more", "Look at the allowlist's page again."),
+    "transfer_stale": Code(409, "The new owner is decided on already", "Look at the transfer again, then decide."),
     "already_listed": Code(409, "The repository is listed already", "See its platform's page."),
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
@@ -119,13 +120,17 @@ class Problem(Exception):
 
 
 def problem_response(problem: Problem) -> JsonResponse:
-    """The refusal as `application/problem+json`: type, title, status, code, detail, field?."""
+    """The refusal as `application/problem+json`: type, title, status, code, detail, next_step, field?.
+
+    `detail` names the rule and what was seen, `next_step` says what to do.
+    """
     body = {
         "type": f"{settings.BASE_URL}/docs/errors/{problem.code}",
         "title": problem.row.title,
         "status": problem.row.status,
         "code": problem.code,
         "detail": problem.detail,
+        "next_step": problem.row.next_step,
     }
     if problem.field is not None:
         body["field"] = problem.field

@@ -1,6 +1,5 @@
 """How often something may be done: moving windows of a minute in Redis. Without Redis everyone passes."""
 
-import logging
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,9 +10,9 @@ from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis import RedisError
 
+from apps.core import alarms, clock
 from apps.core.errors import Problem
-
-log = logging.getLogger(__name__)
+from apps.core.models import Alarm
 
 
 @lru_cache(maxsize=4)
@@ -50,7 +49,8 @@ class Limit:
                 return
             wait = max(1, round(limiter.get_window_stats(item, self.name, key).reset_time - time.time()))
         except (RedisError, OSError) as error:
-            log.error("limit of %s not checked, Redis does not answer: %s", self.what, error)
+            detail = f"Redis does not answer, so the limit of {self.what} is not applied: {error}"
+            alarms.sound(Alarm.Kind.LIMIT_OPEN, self.name, detail=detail, now=clock.now())
             return
         raise Problem(
             "rate_limited",

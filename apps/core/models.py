@@ -1,4 +1,4 @@
-"""The model that every app above wakes others with, and the row that says what this database is for."""
+"""What wakes the apps above, what operators must see, and the row that says what this database is for."""
 
 from django.db import models
 
@@ -36,3 +36,25 @@ class Installation(models.Model):
 
     def __str__(self) -> str:
         return Kind(self.kind).label
+
+
+class Alarm(models.Model):
+    """Something that operators must see although the hub goes on. `times`: in how many minutes (and processes) since
+    `began_at` it was seen."""
+
+    class Kind(models.TextChoices):
+        LIMIT_OPEN = "limit_open", "Limits are not applied"
+        IDENTITY_REPLACED = "identity_replaced", "Another repository speaks under a listed name"
+
+    kind = models.CharField(max_length=40, choices=Kind.choices)
+    key = models.CharField(max_length=100, blank=True)
+    detail = models.CharField(max_length=500)
+    began_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    times = models.IntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "key"], name="core_alarm_once")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.detail}"

@@ -8,6 +8,8 @@ class Permission(enum.StrEnum):
 
     LEVEL_CHANGE = "level:change"
     PLATFORM_RENAME = "platform:rename"
+    PIPELINE_CHANGE = "pipeline:change"
+    TRANSFER_DECIDE = "transfer:decide"
     PROPOSAL_DECIDE = "proposal:decide"
     LIMIT_CHANGE = "limit:change"
     HEALTH_VIEW = "health:view"

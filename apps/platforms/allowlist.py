@@ -11,8 +11,8 @@ refused here with its place. Names are read from YAML's node graph, hence stay t
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,18 @@ class Allowlist:
     def find(self, full_name: str) -> Entry | None:
         """The entry of `owner/repo`, in any case of letters, or None for a repository that is not listed."""
         return self.by_key.get(full_name.lower())
+
+    def renamed(self, former: Mapping[str, str]) -> "Allowlist":
+        """The list by present names: `former` has them by former ones, in lower case. An entry under a former name
+        keeps it where the file has the present name too, or an entry before it came to bear that."""
+        taken, entries = set(self.by_key), []
+        for entry in self.entries:
+            present = former.get(entry.key, entry.full_name)
+            if present.lower() not in taken:
+                taken.add(present.lower())
+                entry = replace(entry, full_name=present)
+            entries.append(entry)
+        return Allowlist(tuple(entries))
 
 
 @dataclass(frozen=True, order=True)

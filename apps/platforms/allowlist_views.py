@@ -144,7 +144,7 @@ def _context(user: Any, form: forms.Form) -> dict[str, Any]:
 def _drift(text: str) -> list[DriftRow] | None:
     """What a file says otherwise than the hub; None where it cannot be compared."""
     try:
-        entries = parse(text).entries
+        entries = parse(text).renamed(selectors.former_names()).entries
     except AllowlistError:
         return None
     return [DriftRow.of(one) for one in compare(selectors.known_entries(), entries)]

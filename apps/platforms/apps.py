@@ -13,3 +13,4 @@ class PlatformsConfig(AppConfig):
         register(topics.EDIT_PENDING, tasks.enqueue_edits)
         notes.register(edits.notes_of_decision)
         register(topics.SYNC_WANTED, tasks.enqueue_sync)
+        register(topics.REPOSITORY_RENAMED, tasks.enqueue_names)

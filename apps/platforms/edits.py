@@ -23,11 +23,12 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.github_files import RepositoryFiles
 from apps.core.wakeups import wake
 from apps.platforms import authority, topics
-from apps.platforms.allowlist import AllowlistError, Entry
+from apps.platforms.allowlist import AllowlistError, Entry, parse
 from apps.platforms.allowlist_edit import EditError, edit
 from apps.platforms.enums import OPEN_EDITS, EditState
 from apps.platforms.models import AllowlistEdit, Repository
 from apps.platforms.policy import LEVELS, STABLE
+from apps.platforms.selectors import former_names
 from apps.platforms.sync_policy import OPENING_GIVEN_UP_AFTER, OPENING_LOST_AFTER
 
 log = logging.getLogger(__name__)
@@ -174,7 +175,15 @@ def branch_of(decided: AllowlistEdit) -> str:
 
 
 def _edited(content: bytes, decided: AllowlistEdit) -> bytes:
-    return edit(content.decode(), decided.repository.full_name, entry_of_edit(decided)).encode()
+    text = content.decode()
+    return edit(text, _name_in(text, decided.repository.full_name), entry_of_edit(decided)).encode()
+
+
+def _name_in(text: str, full_name: str) -> str:
+    """The name that a file has for a repository: its present one, or a former one that was not replaced yet."""
+    allowlist, former = parse(text), former_names()
+    named = (one.full_name for one in allowlist.entries if former.get(one.key) == full_name)
+    return full_name if allowlist.find(full_name) else next(named, full_name)
 
 
 def _title(decided: AllowlistEdit) -> str:

@@ -402,3 +402,86 @@ class Demotion(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pull_number} about {self.repository}"
+
+
+class Pipeline(models.Model):
+    """A Buildkite pipeline that speaks for a repository: its tokens name no repository themselves.
+
+    `required_claims` maps a claim to the values of which a token must have one, such as `{"build_branch": ["main"]}`:
+    builds of forks get tokens of the same pipeline.
+    """
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="pipelines")
+    organization_id = models.UUIDField()
+    pipeline_id = models.UUIDField()
+    required_claims = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["repository__full_name", "created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["organization_id", "pipeline_id"], name="platforms_pipeline_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pipeline_id} for {self.repository}"
+
+
+class NameChange(models.Model):
+    """A pinned repository spoke under another name. It is called so once GitHub confirms it (`confirmed_at`); the old
+    name stays its alias."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="name_changes")
+    old_name = models.CharField(max_length=140)
+    new_name = models.CharField(max_length=140)
+    seen_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-seen_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                F("repository"), Lower("new_name"), condition=Q(confirmed_at=None), name="platforms_name_change_once"
+            ),
+        ]
+        indexes = [models.Index(Lower("old_name"), name="platforms_name_change_alias")]
+
+    def __str__(self) -> str:
+        return f"{self.old_name} is now {self.new_name}"
+
+
+class Transfer(models.Model):
+    """A pinned repository spoke under another owner: what it sends is held until somebody decides."""
+
+    class State(models.TextChoices):
+        OPEN = "open", "waits for a decision"
+        ACCEPTED = "accepted", "accepted"
+        REFUSED = "refused", "refused"
+
+    public_id = models.UUIDField(default=public_id, unique=True, editable=False)
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="transfers")
+    old_owner_id = models.BigIntegerField()
+    new_owner_id = models.BigIntegerField()
+    new_name = models.CharField(max_length=140)
+    state = models.CharField(max_length=20, choices=State.choices, default=State.OPEN)
+    opened_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["repository", "new_owner_id"],
+                condition=Q(state__in=["open", "refused"]),
+                name="platforms_transfer_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="open", decided_at=None)
+                | Q(state__in=["accepted", "refused"], decided_at__isnull=False),
+                name="platforms_transfer_decided",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository} to {self.new_name}"

@@ -13,6 +13,9 @@ EVENTS = (PULL_REQUEST, NIGHTLY)
 # Upstream's webhooks that a repository chooses from; the allowlist's `pull_request` grants both.
 WEBHOOK_EVENTS = (PULL_REQUEST, "push")
 
+# The claims of a Buildkite token that the mapping of a pipeline may require a value of.
+PIPELINE_CLAIMS = ("build_branch", "build_tag", "build_source", "step_key")
+
 
 @dataclass(frozen=True)
 class Level:

@@ -24,6 +24,7 @@ from apps.platforms.models import (
     Invitation,
     MaintenanceWindow,
     Membership,
+    NameChange,
     Platform,
     Repository,
     UpstreamFile,
@@ -96,6 +97,15 @@ def repository_or_404(owner: str, name: str) -> Repository:
         return Repository.objects.select_related("platform").get(full_name__iexact=full_name)
     except Repository.DoesNotExist:
         raise Http404 from None
+
+
+def former_names() -> dict[str, str]:
+    """Names, in lower case, that repositories had before GitHub confirmed another, with what they are called now. The
+    latest bearer counts; a name that some repository bears at present is nobody's former one."""
+    confirmed = NameChange.objects.exclude(confirmed_at=None).order_by("confirmed_at", "pk")
+    names = confirmed.values_list("old_name", "repository__full_name")
+    present = {name.lower() for name in Repository.objects.values_list("full_name", flat=True)}
+    return {old.lower(): new for old, new in names if old.lower() not in present}
 
 
 def may_on_platform(user: Any, permission: Permission, platform: Platform) -> bool:

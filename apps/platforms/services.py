@@ -30,7 +30,7 @@ from apps.platforms.policy import (
     default_platform_slug,
     refuse_direct_change,
 )
-from apps.platforms.selectors import entry_of
+from apps.platforms.selectors import entry_of, former_names
 from apps.platforms.topics import LISTING_FOR_CHECKS, REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
@@ -282,12 +282,12 @@ def import_allowlist(
 
     Any level may be set, as an external change without an evidence bundle: the file is upstream's decision, not the
     hub's. `source` names the file, `sha256` its content, `evidence` what else is known of it. `decided` has the entries
-    that say what was decided here: key → evidence that names the decision. Returns what changed; an unchanged listing
-    writes nothing.
+    that say what was decided here: key → evidence that names the decision. An entry under a former name means the
+    repository that was called so. Returns what changed; an unchanged listing writes nothing.
     """
     # One import or direct change at a time per repository: rows are locked in one order.
     known = {r.full_name.lower(): r for r in Repository.objects.select_for_update().order_by("pk")}
-    found = compare(map(entry_of, known.values()), allowlist.entries)
+    found = compare(map(entry_of, known.values()), allowlist.renamed(former_names()).entries)
     repositories = [known.get(one.entry.key) or _create_repository(one.full_name, now) for one in found]
     outcome = []
     for one, repository in zip(found, repositories, strict=True):

@@ -23,7 +23,7 @@ from apps.platforms.authority import FileAddress
 from apps.platforms.edits import entry_of_edit, settle, subject_of
 from apps.platforms.enums import OPEN_EDITS, AlarmKind, DemotionState, EditState
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository, UpstreamFile
-from apps.platforms.selectors import listing, open_alarm
+from apps.platforms.selectors import former_names, listing, open_alarm
 from apps.platforms.services import REASON_MAX, import_allowlist
 from apps.platforms.sync_policy import (
     DEMOTION_PREFIX,
@@ -96,7 +96,7 @@ def _take(known_sha: str, commit: Commit, content: bytes, where: FileAddress, no
     _answered(now)
     alarm = open_alarm()
     is_accepted = alarm is not None and alarm.commit_sha == commit.sha and alarm.accepted_seq is not None
-    verdict = judge(content, listing(), is_accepted=is_accepted)
+    verdict = judge(content, listing(), is_accepted=is_accepted, former=former_names())
     if isinstance(verdict, Refusal):
         text = content.decode(errors="replace").replace("\0", "")
         raise_alarm(where, verdict, commit_sha=commit.sha, text=text, now=now)
@@ -237,7 +237,7 @@ def follow_decisions(pulls: dict[int, Pull], *, is_current: bool, now: datetime.
     if not is_current:
         return
     file = UpstreamFile.objects.get(pk=1)
-    allowlist = parse(file.text)
+    allowlist = parse(file.text).renamed(former_names())
     for decided in AllowlistEdit.objects.select_related("repository").filter(state__in=OPEN_EDITS):
         pull = pulls.get(decided.pk)
         if is_said(allowlist, decided):

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apps.platforms.allowlist import Allowlist, AllowlistError, Entry, parse
@@ -59,10 +60,10 @@ class Refusal:
     detail: str
 
 
-def judge(content: bytes, before: list[Entry], *, is_accepted: bool) -> Allowlist | Refusal:
+def judge(content: bytes, before: list[Entry], *, is_accepted: bool, former: Mapping[str, str]) -> Allowlist | Refusal:
     """The list that a file is, or why it is not taken in place of `before`, the list in force.
 
-    `is_accepted`: somebody has said that what is gone is meant to be.
+    `is_accepted`: somebody has said that what is gone is meant to be. `former`: present names by former ones.
     """
     try:
         text = content.decode()
@@ -73,7 +74,7 @@ def judge(content: bytes, before: list[Entry], *, is_accepted: bool) -> Allowlis
     if not text.strip():
         return Refusal(AlarmKind.EMPTY, "it has no content")
     try:
-        after = parse(text)
+        after = parse(text).renamed(former)
     except AllowlistError as error:
         more = len(error.findings) - 1
         return Refusal(AlarmKind.UNREADABLE, f"{error.findings[0]}{f' (and {more} more)' if more else ''}")

@@ -8,8 +8,10 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms import authority, edits, sync
-from apps.platforms.models import Repository
+from apps.platforms.models import NameChange, Repository
 from apps.platforms.policy import UNLISTED
+from apps.platforms.renames import compare_with_github
+from apps.platforms.renames import confirm_name as confirm
 from apps.platforms.services import note_refusal, pin_identity
 
 log = logging.getLogger(__name__)
@@ -74,3 +76,56 @@ def sync_allowlist() -> None:
         return
     edits.sweep(now=now())
     sync.sync(now=now())
+
+
+def enqueue_names(keys: list[str]) -> None:
+    """Wake-up handler of `repository_renamed`."""
+    for key in keys:
+        confirm_name.delay(int(key))
+
+
+@shared_task
+def confirm_name(change_pk: int) -> bool:
+    """Ask GitHub whether a repository is called as its token said. Where it cannot say, it is asked again later."""
+    change = NameChange.objects.filter(pk=change_pk, confirmed_at=None).first()
+    if change is None:
+        return False
+    try:
+        return confirm(change=change, found=client().repository_identity(change.new_name), now=now())
+    except (GitHubRefused, GitHubUnavailable) as error:
+        log.warning("%s: not confirmed: %s", change, error)
+    except Problem as problem:
+        log.error("%s: %s", change, problem.detail)
+    return False
+
+
+@shared_task
+def confirm_names() -> int:
+    """Ask again about new names that GitHub has not confirmed yet. Returns how many are asked about."""
+    keys = list(NameChange.objects.filter(confirmed_at=None).values_list("pk", flat=True))
+    for key in keys:
+        confirm_name.delay(key)
+    return len(keys)
+
+
+@shared_task
+def check_name(repository_id: int) -> None:
+    """Ask GitHub what a pinned repository is called and whose it is: a dispatch to a former name reaches nobody, so
+    nothing may ever be heard under the new one."""
+    repository = Repository.objects.get(pk=repository_id)
+    try:
+        found = client().repository_identity(repository.full_name)
+        compare_with_github(repository=repository, found=found, now=now())
+    except (GitHubRefused, GitHubUnavailable) as error:
+        log.warning("%s: its name was not checked: %s", repository.full_name, error)
+    except Problem as problem:
+        log.error("%s: %s", repository.full_name, problem.detail)
+
+
+@shared_task
+def check_names() -> int:
+    """Check every listed repository that is pinned. Returns how many are asked about."""
+    keys = list(Repository.objects.filter(level__gt=UNLISTED, github_id__isnull=False).values_list("pk", flat=True))
+    for key in keys:
+        check_name.delay(key)
+    return len(keys)

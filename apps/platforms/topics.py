@@ -8,3 +8,4 @@ DECISION_PUT_BACK = "decision_put_back"
 ALLOWLIST_ALARM = "allowlist_alarm"
 # A listing has changed: what stands on pull requests may no longer be asked for.
 LISTING_FOR_CHECKS = "listing_for_checks"
+REPOSITORY_RENAMED = "repository_renamed"

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.platforms import allowlist_views, member_views, participation_views, views
+from apps.platforms import allowlist_views, member_views, participation_views, pipeline_views, views
 
 app_name = "platforms"
 urlpatterns = [
@@ -12,4 +12,5 @@ urlpatterns = [
     path("platforms/<slug:slug>/members/", member_views.members, name="members"),
     path("repositories/<str:owner>/<str:name>/claim/", member_views.claim, name="claim"),
     path("invitations/<str:code>/", member_views.invitation, name="invitation"),
+    path("pipelines/", pipeline_views.mapping, name="pipelines"),
 ]

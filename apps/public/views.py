@@ -25,10 +25,11 @@ from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
+from apps.platforms.renames import with_renames
 from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404, windows_of
 from apps.platforms.sync_policy import GUARDS
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, heard_of, overview_groups, tiles
-from apps.relay import fields, identity, limits, nights
+from apps.relay import buildkite, fields, identity, limits, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -85,7 +86,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
     history and decisions; its private callbacks for its members."""
     found, moment = platform_or_404(slug), now()
     private = relay_selectors.private_callbacks(found, request.user)
-    repositories = list(found.repositories.prefetch_related("level_intervals"))
+    repositories = list(with_renames(found.repositories.prefetch_related("level_intervals")))
     decisions = audit_selectors.decisions(
         subject_kind="repository", subject_ids=[str(repository.public_id) for repository in repositories]
     )
@@ -213,6 +214,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "conclusions": checks_policy.CONCLUSIONS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
+        "pipeline_claims": buildkite.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
         "metrics": metrics.METRICS,

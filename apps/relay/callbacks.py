@@ -9,15 +9,18 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.core import alarms
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
+from apps.core.models import Alarm
 from apps.platforms.models import Repository
+from apps.platforms.pipelines import standing_of_pipeline
 from apps.platforms.policy import CHECKS_FROM, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.platforms.services import pin_identity
-from apps.relay import fields, policy, provenance, store
+from apps.relay import buildkite, fields, holds, policy, provenance, store
+from apps.relay.claims import Identity, Refused
 from apps.relay.enums import Answer, Flag, JobStatus
-from apps.relay.identity import Identity, Refused
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +41,13 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     """Validate one callback and apply it. What is written is one statement, hence one transaction.
 
     `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
-    is kept; at L1 it is kept privately. Raises Problem: `identity_replaced` (a listed name with other ids than the
-    pinned ones), `malformed`, `claims_contradict`, `token_reused`, `never_dispatched`, `dispatch_token_wrong`,
-    `completion_conflict` (kept on record), `unavailable`.
+    is kept; at L1 it is kept privately; under an owner that nobody has accepted yet it is `held`. Raises Problem:
+    `identity_replaced` (another id under a listed name, or a refused owner), `malformed`, `claims_contradict`,
+    `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict` (kept on record), `unavailable`.
     """
     if standing is not None and standing.level == UNLISTED:
         standing = None
-    if standing is not None:
-        _compare_ids(identity, standing)
+    is_held = standing is not None and holds.is_held(identity, standing, now)
     callback = fields.read(raw)
     if standing is None:
         return Outcome(Answer.IGNORED)
@@ -53,16 +55,21 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
         with contextlib.suppress(store.Raced):  # then all of it again
-            return _apply(identity, standing, callback, is_dispatched, now)
+            return _apply(identity, standing, callback, is_dispatched, is_held, now)
     raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
 
 
 def _apply(
-    identity: Identity, standing: Standing, callback: fields.Callback, is_dispatched: bool, now: datetime.datetime
+    identity: Identity,
+    standing: Standing,
+    callback: fields.Callback,
+    is_dispatched: bool,
+    is_held: bool,
+    now: datetime.datetime,
 ) -> Outcome:
     """Read, decide, write. Raises store.Raced when another callback of the job, or with its token, was faster."""
     known = store.read(standing.repository_id, callback, identity)
-    if known.used is not None and (repeated := _repeated(known.used, known, callback)) is not None:
+    if known.used is not None and (repeated := _repeated(known.used, known, callback, is_held)) is not None:
         return repeated
     if is_dispatched and known.dispatch_id is None:
         raise Problem(
@@ -83,8 +90,10 @@ def _apply(
         expects_start=is_dispatched,
         found=_flags(known, callback.report, callback.leg, now),
     )
-    if row.answer is Answer.DUPLICATE:
-        return Outcome(Answer.DUPLICATE, known.job_public_id)
+    if is_held:
+        row = policy.held(row)
+    if row.status is None and row.answer in (Answer.DUPLICATE, Answer.HELD):
+        return Outcome(row.answer, known.job_public_id)
     job = store.write(
         standing.repository_id,
         callback,
@@ -107,7 +116,7 @@ def _apply(
     return Outcome(row.answer, job)
 
 
-def _repeated(used: store.Used, known: store.Known, callback: fields.Callback) -> Outcome | None:
+def _repeated(used: store.Used, known: store.Known, callback: fields.Callback, is_held: bool) -> Outcome | None:
     """The answer to a body whose token was used before; None for a conflicting one, which is refused as it was.
 
     Raises Problem `token_reused` when it was used for another body.
@@ -118,7 +127,7 @@ def _repeated(used: store.Used, known: store.Known, callback: fields.Callback) -
         return None
     if used.answer is Answer.IGNORED:
         return Outcome(Answer.IGNORED)
-    return Outcome(Answer.DUPLICATE, known.job_public_id)
+    return Outcome(Answer.HELD if is_held else Answer.DUPLICATE, known.job_public_id)
 
 
 def _provenance(standing: Standing, callback: fields.Callback, now: datetime.datetime) -> str:
@@ -140,23 +149,12 @@ def _spelled(counts: policy.Counts) -> str:
     return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped of {counts.total}"
 
 
-def _compare_ids(identity: Identity, standing: Standing) -> None:
-    pinned = (standing.github_id, standing.github_owner_id)
-    if standing.github_id is not None and pinned != (identity.repository_id, identity.owner_id):
-        raise Problem(
-            "identity_replaced",
-            f"repository_id, repository_owner_id: {standing.full_name} was listed as id {standing.github_id} of "
-            f"owner {standing.github_owner_id}; this token says {identity.repository_id} of {identity.owner_id}.",
-            "repository_id",
-        )
-
-
 def _compare_claims(identity: Identity, callback: fields.Callback) -> None:
     for name, claimed, said in (
         ("run_id", identity.run_id, callback.run_id),
         ("run_attempt", identity.run_attempt, callback.run_attempt),
     ):
-        if claimed != said:
+        if claimed is not None and claimed != said:
             raise Problem(
                 "claims_contradict",
                 f"workflow.{name}: the body says {said}, the token of this run says {claimed}.",
@@ -168,15 +166,30 @@ def resolve(*, identity: Identity, now: datetime.datetime) -> Standing | None:
     """The listed repository that an identity stands for; None when it stands for none.
 
     Identity is GitHub's numeric ids; the name only finds a repository that is not pinned yet, and such a one is
-    pinned here: to GitHub's answer, or to the claims, flagged, when GitHub cannot be asked.
+    pinned here: to GitHub's answer, or to the claims, flagged, when GitHub cannot be asked. A Buildkite pipeline stands
+    for the repository that it is mapped to. Raises Refused `identity_unknown` when it is mapped to none, or its token
+    lacks what the mapping requires.
     """
-    standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
-    if standing is None:
-        return None
-    if standing.github_id is None and standing.level > UNLISTED:
-        _pin(standing, identity, now)
-        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
-    return standing
+    if identity.pipeline is not None:
+        mapped = standing_of_pipeline(identity.pipeline.organization_id, identity.pipeline.pipeline_id)
+        if mapped is None:
+            raise buildkite.refuse_unmapped(identity)
+        standing, required = mapped
+        buildkite.require(identity, required)
+        return standing
+    found = _standing(identity)
+    if found is not None and found.github_id is None and found.level > UNLISTED:
+        _pin(found, identity, now)
+        found = _standing(identity)
+    return found
+
+
+def _standing(identity: Identity) -> Standing | None:
+    """The repository that an identity means, whatever it may do."""
+    if identity.pipeline is not None:
+        mapped = standing_of_pipeline(identity.pipeline.organization_id, identity.pipeline.pipeline_id)
+        return mapped[0] if mapped else None
+    return standing_of(github_id=int(identity.numbers[0]), full_name=identity.repository)
 
 
 def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None:
@@ -185,7 +198,7 @@ def _pin(standing: Standing, identity: Identity, now: datetime.datetime) -> None
         source = Repository.PinSource.GITHUB_API
     except (GitHubRefused, GitHubUnavailable) as error:
         log.warning("%s is pinned at first sight: %s", standing.full_name, error)
-        found = RepositoryIdentity(identity.repository, identity.repository_id, identity.owner_id)
+        found = RepositoryIdentity(identity.repository, *map(int, identity.numbers))
         source = Repository.PinSource.FIRST_SIGHT
     pin_identity(repository_id=standing.repository_id, identity=found, source=source, now=now)
 
@@ -199,9 +212,12 @@ def count_rejection(
     """
     issuer, reason = identity.issuer if identity else "", problem.row.title
     if identity is not None and standing is None:
-        standing = standing_of(github_id=identity.repository_id, full_name=identity.repository)
+        standing = _standing(identity)
     if isinstance(problem, Refused):
         issuer, reason = problem.issuer, problem.reason
+    if problem.code == "identity_replaced" and standing is not None:
+        kind, key = Alarm.Kind.IDENTITY_REPLACED, str(standing.repository_id)
+        alarms.sound(kind, key, detail=problem.detail, now=now)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO relay_rejection (issuer, repository_claim, repository_id_claim, owner_id_claim, code, reason, "
@@ -212,8 +228,7 @@ def count_rejection(
             [
                 issuer,
                 identity.repository if identity else "",
-                str(identity.repository_id) if identity else "",
-                str(identity.owner_id) if identity else "",
+                *(identity.numbers if identity else ("", "")),
                 problem.code,
                 reason,
                 standing.repository_id if standing else None,

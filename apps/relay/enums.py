@@ -55,6 +55,7 @@ class Flag(models.TextChoices):
     ABSURD_TIMES = "absurd_times", "the times it reports cannot be true"
     INFERRED = "inferred", "ended by the hub: nothing was heard until its limit"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
+    HELD = "held", "held: sent under a new owner of the repository, counts only once that owner is accepted"
 
 
 class Provenance(models.TextChoices):
@@ -79,5 +80,6 @@ class Answer(models.TextChoices):
     APPLIED = "applied", "applied"
     LATE = "late", "late: only the start was filled in"
     DUPLICATE = "duplicate", "duplicate: nothing changed"
+    HELD = "held", "held: counts once the repository's new owner is accepted"
     IGNORED = "ignored", "ignored: kept privately"
     CONFLICT = "conflict", "refused: the job had ended otherwise"

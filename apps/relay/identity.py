@@ -3,14 +3,10 @@
 Source: docs/protocol.md, "Identity"; RFC 7519, RFC 7517. RS256 only.
 """
 
-import hashlib
 import json
 import logging
-import re
 import threading
 import time
-import uuid
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +15,8 @@ import requests
 from django.conf import settings
 
 from apps.core.errors import Problem
+from apps.relay import buildkite
+from apps.relay.claims import OPTIONAL, REQUIRED, UNCHECKED, Claim, Identity, Refused, read_claims, unknown
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +27,6 @@ KEYS_KEPT_SECONDS = 3_600
 # An unknown key id refetches, but no caller can make the hub do so more often than this.
 REFETCH_EVERY_SECONDS = 30
 CLOCK_SKEW_SECONDS = 10
-
-REQUIRED, OPTIONAL, UNCHECKED = "required", "optional", "unchecked"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One row: what the hub does with a claim of GitHub's token, and why. `is_id`: decimal digits as text."""
-
-    name: str
-    use: str
-    check: str
-    is_id: bool = False
-    is_kept: bool = False
-
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("iss", REQUIRED, "is a configured issuer"),
@@ -77,35 +61,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("workflow_sha", UNCHECKED, "the commit of the workflow file; nothing is pinned to it yet"),
     Claim("job_workflow_sha", UNCHECKED, "the commit of the reusable workflow; nothing is pinned to it yet"),
 )
-_DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
-_INT64 = 9_223_372_036_854_775_807
-_TEXT_MAX = 1_000
-
-
-@dataclass(frozen=True)
-class Identity:
-    """A verified caller. `claims` are those that the table keeps, as text."""
-
-    issuer: str
-    repository: str
-    repository_id: int
-    owner_id: int
-    run_id: str
-    run_attempt: int
-    claims: dict[str, str]
-
-    @property
-    def token_id(self) -> uuid.UUID:
-        """The token's own id: its issuer and jti as one, 128 bits of SHA-256."""
-        return uuid.UUID(bytes=hashlib.sha256(f"{self.issuer}\n{self.claims['jti']}".encode()).digest()[:16])
-
-
-@dataclass
-class Refused(Problem):
-    """A refusal of a token. `reason` is one of a fixed set of words, safe to count by; `issuer` is a configured one."""
-
-    reason: str = ""
-    issuer: str = ""
 
 
 class Keys:
@@ -207,7 +162,7 @@ def verify(token: str) -> Identity:
     key = _keys_of(anchor["jwks_url"]).get(key_id) if isinstance(key_id, str) else None
     if key is None:
         raise Refused("token_invalid", "kid: the issuer has no such key.", "kid", reason="unknown key", issuer=issuer)
-    return _identity(issuer, _decode(token, key, issuer))
+    return _READERS[anchor["kind"]](issuer, _decode(token, key, issuer))
 
 
 def _decode(token: str, key: jwt.PyJWK, issuer: str) -> dict[str, Any]:
@@ -247,19 +202,10 @@ def _decode(token: str, key: jwt.PyJWK, issuer: str) -> dict[str, Any]:
         raise Refused("token_invalid", "The token cannot be read.", reason="unreadable", issuer=issuer) from None
 
 
-def _identity(issuer: str, payload: dict[str, Any]) -> Identity:
-    for row in CLAIMS:
-        value = payload.get(row.name)
-        if row.use is REQUIRED and value in (None, ""):
-            raise _unknown(issuer, row.name, "is missing")
-        if row.is_id and not (isinstance(value, str) and _DIGITS.fullmatch(value) and int(value) <= _INT64):
-            raise _unknown(issuer, row.name, "is not a numeric id as text")
-    claims = {row.name: payload[row.name] for row in CLAIMS if row.is_kept and payload.get(row.name)}
-    for name, value in claims.items():
-        if not isinstance(value, str) or len(value) > _TEXT_MAX or not value.isprintable():
-            raise _unknown(issuer, name, f"is not plain text of at most {_TEXT_MAX} characters")
+def _of_github(issuer: str, payload: dict[str, Any]) -> Identity:
+    claims = read_claims(CLAIMS, issuer, payload)
     if claims["repository"].count("/") != 1 or len(claims["repository"]) > 140:
-        raise _unknown(issuer, "repository", "is not owner/name")
+        raise unknown(issuer, "repository", "is not owner/name")
     return Identity(
         issuer=issuer,
         repository=claims["repository"],
@@ -271,5 +217,5 @@ def _identity(issuer: str, payload: dict[str, Any]) -> Identity:
     )
 
 
-def _unknown(issuer: str, claim: str, what: str) -> Refused:
-    return Refused("identity_unknown", f"{claim}: {what} in the token.", claim, reason=f"claim {claim}", issuer=issuer)
+# How the payload of a verified token becomes an identity, by the kind of its issuer.
+_READERS = {"github": _of_github, "buildkite": buildkite.read}

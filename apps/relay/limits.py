@@ -7,10 +7,10 @@ CALLBACKS_PER_MINUTE = 100
 LIMIT = Limit("callback", CALLBACKS_PER_MINUTE, "callbacks of this repository")
 
 
-def check(github_id: int) -> None:
-    """Count one callback of a repository. Raises Problem `rate_limited`.
+def check(number: str) -> None:
+    """Count one callback of a repository or pipeline, by the number of its identity. Raises Problem `rate_limited`.
 
     The window is one of real minutes, into which a demo fits weeks of pretended ones: those are not counted.
     """
     if clock.pretended() is None:
-        LIMIT.take(str(github_id))
+        LIMIT.take(number)

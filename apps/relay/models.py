@@ -221,6 +221,11 @@ class Job(models.Model):
         return self.job_name or self.workflow
 
     @property
+    def is_held(self) -> bool:
+        """Sent under a new owner that nobody has accepted: outside every figure."""
+        return Flag.HELD in self.flags
+
+    @property
     def flag_labels(self) -> list[str]:
         return [str(Flag(flag).label) for flag in self.flags]
 
@@ -309,13 +314,13 @@ class Rejection(models.Model):
     """How often one caller was refused for one reason. Never holds token text.
 
     `issuer` and the ids come from a verified token; for a token that could not be verified the issuer is one of the
-    configured ones or '' and the ids are ''.
+    configured ones or '' and the ids are ''. Of a Buildkite token the ids are its pipeline's and organisation's.
     """
 
     issuer = models.CharField(max_length=200, blank=True)
     repository_claim = models.CharField(max_length=140, blank=True)
-    repository_id_claim = models.CharField(max_length=20, blank=True)
-    owner_id_claim = models.CharField(max_length=20, blank=True)
+    repository_id_claim = models.CharField(max_length=40, blank=True)
+    owner_id_claim = models.CharField(max_length=40, blank=True)
     code = models.CharField(max_length=40)
     reason = models.CharField(max_length=200, blank=True)
     repository = models.ForeignKey(

@@ -33,12 +33,12 @@ class Night:
 
     @property
     def current(self) -> list[Job]:
-        """Each job by its newest attempt."""
-        return [job for job in self.jobs if not job.is_superseded]  # type: ignore[attr-defined]
+        """Each job by its newest attempt, without those that are held."""
+        return [job for job in self.jobs if not job.is_superseded and not job.is_held]  # type: ignore[attr-defined]
 
     @property
     def bucket(self) -> str | None:
-        """The worst that any of its jobs says."""
+        """The worst that any of its jobs says; None where all are held."""
         return worst_bucket(job.bucket for job in self.current)
 
 

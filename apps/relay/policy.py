@@ -315,6 +315,14 @@ def incoming_name(state: State, report: Report) -> str:
     return SAME_END if same else OTHER_END
 
 
+def held(row: Row) -> Row:
+    """The same cell for a caller whose repository has a new owner: what it changes is held, and what others have
+    reported it does not touch. A conflict stays one."""
+    if row.status is not None:
+        return dataclasses.replace(row, answer=Answer.HELD, add=(*row.add, Flag.HELD))
+    return row if row.answer is Answer.CONFLICT else Row(None, Answer.HELD, why=row.why)
+
+
 def decide(state: State, report: Report, *, expects_start: bool = True, found: tuple[Flag, ...] = ()) -> Row:
     """The cell for a stored state and an incoming report.
 

@@ -12,10 +12,10 @@ from django.db.models.expressions import RawSQL
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.models import Platform, Repository
+from apps.platforms.models import Platform, Repository, Transfer
 from apps.platforms.policy import PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
-from apps.relay.enums import DeliveryState, DispatchState, Flag
+from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
 from apps.relay.policy import Wishes, is_answered, worst_bucket
 from apps.relay.superseding import superseded_sql
@@ -35,6 +35,15 @@ def jobs() -> QuerySet[Job]:
 def jobs_of_platform(platform: Platform) -> QuerySet[Job]:
     """A platform's jobs, newest first."""
     return jobs().filter(repository__platform=platform)
+
+
+def held_jobs(transfer: Transfer) -> QuerySet[Job]:
+    """What was sent under a repository's new owner and is held, newest first."""
+    said_so = Callback.objects.filter(
+        job=OuterRef("pk"), claims__repository_owner_id=str(transfer.new_owner_id), answer=Answer.HELD
+    )
+    held = jobs().filter(Exists(said_so), repository=transfer.repository, flags__contains=[Flag.HELD])
+    return with_superseded(held)
 
 
 def job_or_404(public_id: uuid.UUID) -> Job:
@@ -160,15 +169,16 @@ class Round:
 
     @property
     def current(self) -> list[Job]:
-        """Each job by its newest attempt."""
-        return [job for job in self.jobs if not job.is_superseded]  # type: ignore[attr-defined]
+        """Each job by its newest attempt, without those that are held."""
+        return [job for job in self.jobs if not job.is_superseded and not job.is_held]  # type: ignore[attr-defined]
 
     @property
     def queue_seconds(self) -> float | None:
         """The longest queue time of its first attempts."""
         for job in self.jobs:
             job.dispatch = self.dispatch
-        return max((job.queue_seconds for job in self.jobs if job.queue_seconds is not None), default=None)
+        seconds = (job.queue_seconds for job in self.jobs if not job.is_held)
+        return max((each for each in seconds if each is not None), default=None)
 
     @property
     def expects_answer(self) -> bool:

@@ -15,9 +15,9 @@ from django.db import IntegrityError
 
 from apps.core.ids import public_id
 from apps.core.statements import prepared
+from apps.relay.claims import Identity
 from apps.relay.enums import Answer, Bucket, Flag, JobStatus
 from apps.relay.fields import Callback
-from apps.relay.identity import Identity
 from apps.relay.policy import FIRST_LOOK_UP, Counts, Row, State
 from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
 

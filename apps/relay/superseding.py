@@ -2,7 +2,7 @@
 
 Attempts supersede per job (same run, workflow and job name), never per run. The n legs of an attempt supersede n
 earlier legs of their job that still stand: those without success first, and of the same kind the oldest first. So what
-"re-run failed jobs" leaves out stays current.
+"re-run failed jobs" leaves out stays current. A leg that is held supersedes nothing, and nothing supersedes it.
 
 Read as a queue: legs wait to be superseded, and each attempt takes as many as it has legs, before its own begin to
 wait. What is left waiting follows from how many legs each attempt has (`legs`) and how many of them are without
@@ -10,13 +10,19 @@ success (`red`): `red_left` by summing up, from the last attempt backwards, what
 stand are as many as the largest attempt has. Who is left are the youngest of either kind.
 """
 
+from apps.relay.enums import Flag
+
 # ruff: noqa: S608  statements are put together from constants of this file
 
-_SAME_JOB = """l.repository_id = {job}.repository_id AND md5(l.delivery_id) = md5({job}.delivery_id)
-    AND l.run_id = {job}.run_id AND md5(l.workflow) = md5({job}.workflow) AND md5(l.job_name) = md5({job}.job_name)"""
+# What a new owner sends is held: it counts nowhere before somebody accepts that owner.
+NOT_HELD = f"NOT '{Flag.HELD.value}' = ANY({{job}}.flags)"
+
+_SAME_JOB = f"""l.repository_id = {{job}}.repository_id AND md5(l.delivery_id) = md5({{job}}.delivery_id)
+    AND l.run_id = {{job}}.run_id AND md5(l.workflow) = md5({{job}}.workflow)
+    AND md5(l.job_name) = md5({{job}}.job_name) AND {NOT_HELD.format(job="l")}"""
 
 # Nearly every job has no later attempt: only the others are counted through.
-_SUPERSEDED = f"""CASE WHEN NOT EXISTS (
+_SUPERSEDED = f"""CASE WHEN NOT ({NOT_HELD}) OR NOT EXISTS (
     SELECT 1 FROM relay_job l WHERE {_SAME_JOB} AND l.run_attempt > {{job}}.run_attempt
 ) THEN FALSE ELSE (
     WITH leg AS (

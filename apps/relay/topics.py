@@ -2,7 +2,7 @@
 
 DELIVERY_RECEIVED = "delivery_received"
 DISPATCH_PENDING = "dispatch_pending"
-# Key: `<repository pk>:<UTC day on which the job was first seen>`. Written by store.py, inside its statements.
+# Key: `<repository pk>:<UTC day on which the job was first seen>`. Mostly written by store.py, inside its statements.
 JOB_CHANGED = "job_changed"
 # Key: `<job pk>:<its revision>`, so that each change has its own. Written by store.py, where there are check runs.
 JOB_FOR_CHECKS = "job_for_checks"

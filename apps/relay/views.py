@@ -84,8 +84,8 @@ def callback(request: HttpRequest) -> HttpResponse:
     """`POST /github/callback`: a downstream's CI job says that it began or ended.
 
     `Authorization: Bearer <OIDC token>`, body as docs/protocol.md, "Callback" (the official reporter's). Answers 200
-    `{"ok", "status": "applied"|"duplicate"|"late"|"ignored", "job"?: <url>}`. Every refusal of status 401, 403, 409
-    and 429 is counted. Raises Problem: `too_large`, `malformed`, `token_*`, `identity_*`, `claims_contradict`,
+    `{"ok", "status": "applied"|"duplicate"|"late"|"held"|"ignored", "job"?: <url>}`. Every refusal of status 401, 403,
+    409 and 429 is counted. Raises Problem: `too_large`, `malformed`, `token_*`, `identity_*`, `claims_contradict`,
     `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict`, `rate_limited`, `unavailable`.
     """
     if refused := _only_post(request):
@@ -96,7 +96,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         if length.isdigit() and int(length) > fields.BODY_MAX_BYTES:
             raise Problem("too_large", f"The body has {length} bytes, at most {fields.BODY_MAX_BYTES} are read.")
         caller = identity.verify(identity.bearer_token(request.headers.get("Authorization", "")))
-        limits.check(caller.repository_id)
+        limits.check(caller.numbers[0])
         standing = callbacks.resolve(identity=caller, now=moment)
         outcome = callbacks.accept(identity=caller, standing=standing, raw=request.body, now=moment)
     except Problem as problem:

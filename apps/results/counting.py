@@ -4,7 +4,7 @@ A job belongs to the UTC day on which the hub first saw it, a run to the day of 
 is defined in apps/relay/superseding.py. A run with an end that the hub inferred has no known end.
 """
 
-from apps.relay.superseding import superseded_sql
+from apps.relay.superseding import NOT_HELD, superseded_sql
 from apps.results.metrics import BUCKETS, COUNTS, ENDED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
@@ -15,6 +15,8 @@ _QUEUE = (
     "CASE WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
     "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) END"
 )
+
+_NOT_HELD = NOT_HELD.format(job="relay_job")
 
 _CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND {})"
 _TIMED = "bucket <> 'timed_out' AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL"
@@ -50,7 +52,7 @@ WITH day AS (
 ), seen AS (
     SELECT DISTINCT day.repository_id, j.delivery_id, j.run_id
     FROM day, LATERAL (
-        SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id
+        SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id AND {_NOT_HELD}
             AND first_seen_at >= day.began AND first_seen_at < day.ended OFFSET 0
     ) AS j
 ), job AS MATERIALIZED (
@@ -61,7 +63,7 @@ WITH day AS (
         {_QUEUE} AS queue,
         {superseded_sql("j")} AS superseded
     FROM seen, LATERAL (
-        SELECT * FROM relay_job WHERE repository_id = seen.repository_id
+        SELECT * FROM relay_job WHERE repository_id = seen.repository_id AND {_NOT_HELD}
             AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
     ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
 ), run AS (

@@ -38,12 +38,13 @@ class InstallationToken:
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt of one workflow run, on whose behalf OIDC tokens are minted."""
+    """One attempt of one workflow run, on whose behalf OIDC tokens are minted. `ci`: `github` or `buildkite`."""
 
     repository_id: int
     run_id: str
     run_attempt: int
     workflow: str
+    ci: str = "github"
 
 
 class Access:
@@ -117,7 +118,7 @@ class Access:
         claims = self._open("run", credential)
         if claims is None:
             raise Refusal(401, "Bad credentials")
-        return Run(claims["repository_id"], claims["run_id"], claims["run_attempt"], claims["workflow"])
+        return Run(claims["repository_id"], claims["run_id"], claims["run_attempt"], claims["workflow"], claims["ci"])
 
     def _seal(self, kind: str, end: int, **claims: Any) -> str:
         return jwt.encode({"aud": kind, "exp": end} | claims, self._seal_key, algorithm="HS256")

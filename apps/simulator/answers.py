@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from apps.simulator import content_routes, shapes
+from apps.simulator import buildkite, content_routes, shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
 from apps.simulator.checks import Checks
 from apps.simulator.content_routes import Asked
@@ -179,6 +179,8 @@ class Answers:
 
     def _list_pulls(self, request: Request, full_name: str) -> Answer:
         """Those that were only announced, for their heads; else those that the repository's contents have."""
+        if "head" in request.query:  # only what was opened from a branch has one
+            return self._of_contents(request)
         repository = self._reached(request, full_name, "pull_requests:read")
         announced = self._checks.pulls(repository, request.query)
         return Answer(200, announced) if announced else self._of_contents(request)
@@ -257,18 +259,35 @@ class Answers:
         )
         return self._keys.sign({k: v for k, v in (claims | (overrides or {})).items() if v is not None})
 
+    def mint_buildkite(
+        self, repository: Repository, *, audience: str, build_number: int, step: str, overrides: dict[str, Any]
+    ) -> str:
+        """A token of the stand-in's Buildkite. `overrides` replace claims; None leaves a claim out."""
+        issuer = self._url() + buildkite.PATH
+        claims = buildkite.oidc_claims(
+            repository, issuer=issuer, audience=audience, build_number=build_number, step=step
+        )
+        return self._keys.sign({k: v for k, v in (claims | overrides).items() if v is not None})
+
     def _get_oidc_token(self, request: Request) -> Answer:
         run = self._access.run(request.bearer())
         repository = self._directory.by_id(run.repository_id)
         if repository is None:
             raise Refusal(404, "Not Found")
-        token = self.mint(
-            repository,
-            audience=request.query.get("audience", ""),
-            run_id=run.run_id,
-            run_attempt=run.run_attempt,
-            workflow=run.workflow,
-        )
+        audience = request.query.get("audience", "")
+        if run.ci == "buildkite":
+            number = int(run.run_id)
+            token = self.mint_buildkite(
+                repository, audience=audience, build_number=number, step=run.workflow, overrides={}
+            )
+        else:
+            token = self.mint(
+                repository,
+                audience=audience,
+                run_id=run.run_id,
+                run_attempt=run.run_attempt,
+                workflow=run.workflow,
+            )
         return Answer(200, {"count": len(token), "value": token})
 
     # --- people -----------------------------------------------------------------------------------------------
@@ -301,7 +320,8 @@ class Answers:
         run_id, attempt = str(wish.get("run_id", "")), str(wish.get("run_attempt", 1))
         if not re.fullmatch(r"[1-9][0-9]{0,17}", run_id) or not re.fullmatch(r"[1-9][0-9]{0,5}", attempt):
             raise Refusal(422, "run_id and run_attempt must be positive numbers")
-        run = Run(repository.id, run_id, int(attempt), str(wish.get("workflow", "CI")))
+        ci = "buildkite" if wish.get("ci") == "buildkite" else "github"
+        run = Run(repository.id, run_id, int(attempt), str(wish.get("workflow", "CI")), ci)
         if wish.get("job") is not None:
             self._runs.record(repository.id, run_id, int(attempt), RunJob(**_object(wish["job"])))
         return Answer(
@@ -371,7 +391,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", r"/user/emails", Answers._list_emails),
         ("GET", r"/users/(?P<login>[^/]+)", Answers._get_public_user),
         ("GET", r"/orgs/(?P<org>[^/]+)/teams/(?P<team>[^/]+)/memberships/(?P<login>[^/]+)", Answers._get_membership),
-        ("GET", r"/\.well-known/jwks", Answers._get_jwks),
+        ("GET", r"(?:/buildkite)?/\.well-known/jwks", Answers._get_jwks),
         ("GET", r"/\.well-known/openid-configuration", Answers._get_issuer),
         ("GET", r"/_actions/token", Answers._get_oidc_token),
         ("POST", r"/_standin/runs", Answers._create_run),

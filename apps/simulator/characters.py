@@ -10,11 +10,13 @@ import yaml
 
 @dataclass(frozen=True)
 class JobShape:
-    """One job of a character's workflow. `seconds`: shortest and longest run; `tests`: how many it counts (0: none)."""
+    """One job of a character's workflow. `seconds`: shortest and longest run; `tests`: how many it counts (0: none);
+    `leg`: which leg of a matrix it is, where its name does not say so."""
 
     name: str
     seconds: tuple[float, float]
     tests: int = 0
+    leg: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Character:
     `green_rerun_rate` of those that did, that are run again, up to `most_attempts`; a re-run passes with
     `rerun_pass_rate`. `skip_share` of tests are skipped. `death_rate` of jobs report their start and never their end.
     `lie_rate` of successes count failed tests, `forge_rate` of them failed by GitHub's record. `silent_days`: since
-    then it answers nothing. `bad_days`: from and to how many days ago `bad_pass_rate` held. `sweep`: jobs that a push
-    to main starts besides, `sweep_rate` of the time.
+    then it answers nothing. `bad_days`: from and to how many days ago `bad_pass_rate` held. `ci`: whose tokens its jobs
+    get, `github` or `buildkite`. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
     """
 
     full_name: str
@@ -58,6 +60,7 @@ class Character:
     sweep: tuple[JobShape, ...] = ()
     sweep_rate: float = 0.0
     workflow: str = "CI"
+    ci: str = "github"
 
     @property
     def owner(self) -> str:
@@ -229,6 +232,38 @@ CHARACTERS: tuple[Character, ...] = (
         queue_seconds=(0.5, 2),
         sweep=tuple(JobShape(f"test-shard-{number:02}", (10, 20), tests=140) for number in range(1, 57)),
         sweep_rate=0.3,
+    ),
+    Character(
+        full_name="onyx-demo/torch-onyx",
+        name="Onyx Dataflow",
+        kind="dataflow processor",
+        device="onyx",
+        about="Fictional. Builds on Buildkite: its tokens name a pipeline, which operators have mapped.",
+        level="L2",
+        oncalls=("demo-onyx-oncall",),
+        repository_id=9_810_000_010,
+        owner_id=9_710_000_010,
+        jobs=(JobShape("test-ops", (14, 32), tests=2_050),),
+        pass_rate=0.955,
+        queue_seconds=(1, 6),
+        ci="buildkite",
+    ),
+    Character(
+        full_name="lattice-demo/torch-lattice",
+        name="Lattice Systolic",
+        kind="systolic array",
+        device="lattice",
+        about="Fictional. A matrix whose legs share one job name: only their check runs tell them apart.",
+        level="L2",
+        oncalls=("demo-lattice-oncall",),
+        repository_id=9_810_000_011,
+        owner_id=9_710_000_011,
+        jobs=(
+            JobShape("test", (12, 26), tests=1_250, leg="bf16"),
+            JobShape("test", (14, 30), tests=1_250, leg="fp32"),
+        ),
+        pass_rate=0.95,
+        queue_seconds=(1, 5),
     ),
 )
 

@@ -168,7 +168,8 @@ class Downstreams:
                 "run_id": job.run_id,
                 "run_attempt": job.run_attempt,
                 "workflow": job.workflow,
-                "job": job.record(status),
+                "ci": job.ci,
+                "job": job.record(status) if job.is_on_github else None,
             },
         )
         if run.status_code == 201:

@@ -24,7 +24,7 @@ from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.downstream import Callback
 from apps.simulator.loopback import CLOCK_HEADER, Interrupted, Unreachable, one_line, send_with_retries, session
-from apps.simulator.plan import plan
+from apps.simulator.plan import Job, plan
 from apps.simulator.reporter import wants
 from apps.simulator.standin import GitHubStandIn
 from apps.simulator.upstream import Event, Upstream
@@ -272,16 +272,10 @@ class History:
 
     def _post(self, callback: Callback, over: requests.Session) -> None:
         job, at = callback.job, datetime.datetime.fromtimestamp(callback.due, datetime.UTC)
-        self._github.record_job(
-            job.repository, run_id=job.run_id, run_attempt=job.run_attempt, **job.record(callback.status)
-        )
-        token = self._github.mint_token(
-            job.repository,
-            audience=self._audience,
-            run_id=job.run_id,
-            run_attempt=job.run_attempt,
-            workflow=job.workflow,
-        )
+        if job.is_on_github:
+            self._github.record_job(
+                job.repository, run_id=job.run_id, run_attempt=job.run_attempt, **job.record(callback.status)
+            )
         response = send_with_retries(
             "POST",
             self._callback_url,
@@ -289,7 +283,7 @@ class History:
             over=over,
             data=json.dumps(job.body(callback.status, at)),
             headers={
-                "Authorization": f"Bearer {token}",
+                "Authorization": f"Bearer {self._token(job)}",
                 "Content-Type": "application/json",
                 CLOCK_HEADER: at.isoformat(),
             },
@@ -298,6 +292,20 @@ class History:
             log.warning("%s: the hub refused %s: %s", job, callback.status, one_line(response))
         with self._changed:
             self._callbacks += 1
+
+    def _token(self, job: Job) -> str:
+        audience = self._audience
+        if job.ci == "buildkite":
+            return self._github.mint_buildkite_token(
+                job.repository, audience=audience, build_number=int(job.run_id), step=job.job_name
+            )
+        return self._github.mint_token(
+            job.repository,
+            audience=audience,
+            run_id=job.run_id,
+            run_attempt=job.run_attempt,
+            workflow=job.workflow,
+        )
 
 
 def fill(

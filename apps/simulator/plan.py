@@ -16,6 +16,8 @@ from apps.simulator.reporter import callback_body
 
 # How the jobs that do not succeed end, and how often.
 OTHER_ENDS = {"failure": 85, "timed_out": 10, "cancelled": 5}
+# From and to which number runs are called: GitHub counts those of everyone, Buildkite each pipeline's.
+RUN_IDS = {"github": (20_000_000_000, 90_000_000_000), "buildkite": (1_000, 90_000)}
 # How long until someone looks at an attempt and presses the button.
 RERUN_AFTER_SECONDS = (5.0, 15.0)
 
@@ -23,7 +25,8 @@ RERUN_AFTER_SECONDS = (5.0, 15.0)
 @dataclass(frozen=True)
 class Job:
     """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
-    machine dies: the start is the last that is heard of it. `true_conclusion` is GitHub's where the job lies."""
+    machine dies: the start is the last that is heard of it. `true_conclusion` is GitHub's where the job lies. `leg` is
+    its own business, and not reported."""
 
     repository: str
     workflow: str
@@ -39,6 +42,13 @@ class Job:
     artifact_url: str | None
     reports_end: bool = True
     true_conclusion: str = ""
+    ci: str = "github"
+    leg: str = ""
+
+    @property
+    def is_on_github(self) -> bool:
+        """Whether GitHub has a record of it: it knows nothing of what runs elsewhere."""
+        return self.ci == "github"
 
     def record(self, status: str) -> dict[str, str]:
         """The job as GitHub records it when it reports `status`. It knows better than a job that lies."""
@@ -53,7 +63,7 @@ class Job:
             status=status,
             conclusion=self.conclusion,
             name=self.workflow,
-            url=f"https://github.com/{self.repository}/actions/runs/{self.run_id}",
+            url=self.url,
             run_id=self.run_id,
             run_attempt=str(self.run_attempt),
             job_name=self.job_name,
@@ -62,6 +72,13 @@ class Job:
             test_results=self.test_results if done else None,
             artifact_url=self.artifact_url if done else None,
         )
+
+    @property
+    def url(self) -> str:
+        """Where its run can be looked at."""
+        if self.ci == "buildkite":
+            return f"https://buildkite.com/{self.repository}/builds/{self.run_id}"
+        return f"https://github.com/{self.repository}/actions/runs/{self.run_id}"
 
     def __str__(self) -> str:
         return f"{self.repository} {self.job_name} (run {self.run_id}, attempt {self.run_attempt})"
@@ -74,7 +91,7 @@ def plan(
     if is_silent(character, days_ago):
         return []
     rng = chance(seed, character.full_name, client_payload.get("delivery_id"))
-    run_id = str(rng.randrange(20_000_000_000, 90_000_000_000))
+    run_id = str(rng.randrange(*RUN_IDS[character.ci]))
     queued = rng.uniform(*character.queue_seconds)
     jobs = []
     for shape in shapes_for(character, client_payload, rng):
@@ -142,7 +159,7 @@ def _attempt(
         run_id=run_id,
         run_attempt=attempt,
         job_name=shape.name,
-        check_run_id=str(rng.randrange(50_000_000_000, 99_000_000_000)),
+        check_run_id=_check_run_id(rng, character, run_id, attempt),
         wait_seconds=wait,
         run_seconds=rng.uniform(*shape.seconds),
         conclusion=conclusion,
@@ -150,7 +167,16 @@ def _attempt(
         artifact_url=artifact if results is not None else None,
         reports_end=rng.random() >= character.death_rate,
         true_conclusion="failure" if is_forged else "",
+        ci=character.ci,
+        leg=shape.leg,
     )
+
+
+def _check_run_id(rng: random.Random, character: Character, run_id: str, attempt: int) -> str:
+    """As the reporter sends it: GitHub's id of the check run; elsewhere there is none, so the build and the attempt."""
+    if character.ci == "buildkite":
+        return f"{run_id}-{attempt}"
+    return str(rng.randrange(50_000_000_000, 99_000_000_000))
 
 
 def _test_results(rng: random.Random, tests: int, character: Character, conclusion: str) -> dict[str, int] | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
+from apps.simulator import buildkite
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
 from apps.simulator.checks import Checks
@@ -194,6 +195,7 @@ class GitHubStandIn:
     def mint_token(
         self,
         repository: str,
+        /,
         *,
         audience: str,
         run_id: int | str,
@@ -215,6 +217,25 @@ class GitHubStandIn:
             run_attempt=int(run_attempt),
             workflow=workflow,
             overrides=overrides,
+        )
+
+    @property
+    def issuers(self) -> list[dict[str, str]]:
+        """What a hub must trust to believe its tokens (ACCELHUB_OIDC_ISSUERS): its GitHub and its Buildkite."""
+        return buildkite.issuers_at(self.url)
+
+    def mint_buildkite_token(
+        self, repository: str, /, *, audience: str, build_number: int, step: str = "test", **overrides: Any
+    ) -> str:
+        """An OIDC token as a Buildkite job that builds `repository` would get it; `overrides` as for `mint_token`.
+
+        Raises KeyError for an unknown repository.
+        """
+        found = self._directory.find(repository)
+        if found is None:
+            raise KeyError(repository)
+        return self._answers.mint_buildkite(
+            found, audience=audience, build_number=build_number, step=step, overrides=overrides
         )
 
     def sign(self, claims: dict[str, Any]) -> str:

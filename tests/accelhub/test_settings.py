@@ -45,7 +45,10 @@ class TestEnvironment:
         assert found["DATABASES"]["default"]["HOST"] == str(Paths(tmp_path).postgres_socket_dir)
         assert found["CELERY_BROKER_URL"] == f"redis+socket://{Paths(tmp_path).redis_socket}"
         assert found["GITHUB_API_URL"] == "https://api.github.com"
-        assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == ["https://token.actions.githubusercontent.com"]
+        assert [(issuer["issuer"], issuer["kind"]) for issuer in found["OIDC_ISSUERS"]] == [
+            ("https://token.actions.githubusercontent.com", "github"),
+            ("https://agent.buildkite.com", "buildkite"),
+        ]
 
     def test_sockets_stay_short_and_apart_however_deep_the_data_folders_lie(self) -> None:
         deep = Paths(Path("/home") / ("deep/" * 200))
@@ -165,7 +168,7 @@ class TestDemo:
         assert found["SOCIAL_AUTH_GITHUB_KEY"] == "standin-1001"
         assert len(found["SOCIAL_AUTH_GITHUB_SECRET"]) == 40
         assert found["MAINTAINER_TEAM"] == "accelhub-demo/relay-maintainers"
-        assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == [facts.api_url]
+        assert [issuer["issuer"] for issuer in found["OIDC_ISSUERS"]] == [facts.api_url, f"{facts.api_url}/buildkite"]
 
 
 def errors() -> list[str]:

@@ -17,6 +17,7 @@ COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK = Permission.CHECK_RESEND
+PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
@@ -24,11 +25,14 @@ def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}),
-        Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH, LIST, CHECK, *OUTBOX}, set()),
+        Role.MAINTAINER: (
+            {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER},
+            set(),
+        ),
+        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES, HEALTH, LIST, CHECK, PIPELINE, TRANSFER, *OUTBOX}, set()),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, *OUTBOX},
+            | {LIST, CHECK, PIPELINE, TRANSFER, *OUTBOX},
             set(),
         ),
     }

@@ -19,7 +19,12 @@ def test_every_task_goes_to_one_of_the_two_queues() -> None:
 
 
 def test_every_topic_has_its_handler() -> None:
-    assert set(wakeups._handlers) == {"repository_unpinned", "delivery_received", "dispatch_pending"} | {
+    assert set(wakeups._handlers) == {
+        "repository_unpinned",
+        "repository_renamed",
+        "delivery_received",
+        "dispatch_pending",
+    } | {
         *("job_changed", "notice_pending"),
         *("allowlist_edit_pending", "allowlist_sync_wanted", "decision_put_back", "allowlist_alarm"),
         *("job_for_checks", "delivery_for_checks", "listing_for_checks", "check_pending", "rerun_pending"),

@@ -53,6 +53,8 @@ ROUTES: dict[str, Access] = {
     "accounts/github/": Open.PUBLIC,
     "accounts/github/callback/": Open.PUBLIC,
     "account/": Open.SIGNED_IN,
+    "pipelines/": Permission.PIPELINE_CHANGE,
+    "transfers/<uuid:public_id>/": Permission.TRANSFER_DECIDE,
     "people/": Permission.USER_CHANGE,
     "people/organisations/": Permission.USER_CHANGE,
     "people/<uuid:public_id>/": Permission.USER_CHANGE,
@@ -66,6 +68,7 @@ ROUTES: dict[str, Access] = {
     "github/^callback/?$": Open.SIGNED,
     "api/v1/dispatches/": Permission.DISPATCH_VIEW,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
+    "api/v1/rejections/": Open.SIGNED_IN,
     "docs/errors/<slug:code>": Open.PUBLIC,
     "healthz": Open.PUBLIC,
     "readyz": Open.PUBLIC,
@@ -73,7 +76,7 @@ ROUTES: dict[str, Access] = {
 
 
 # Machine routes that are read; the others take a POST.
-READ_BY_MACHINES = {"api/v1/dispatches/": "GET"}
+READ_BY_MACHINES = {"api/v1/dispatches/": "GET", "api/v1/rejections/": "GET"}
 
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (

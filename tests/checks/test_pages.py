@@ -128,7 +128,7 @@ def test_the_list_asks_as_often_for_one_as_for_three(client: Client, rows: int, 
     assert (len(page.tables["unsent"]), len(page.tables["reruns"])) == (rows, rows)
 
 
-LIST_QUERIES = 7
+LIST_QUERIES = 6
 
 
 def test_an_operator_sends_what_was_given_up_once_more(

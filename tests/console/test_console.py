@@ -80,7 +80,7 @@ def test_the_header_leads_there_whoever_has_something_there(client: Client) -> N
             client.force_login(person)
         if f'href="{URL}"' in client.get("/policy/").content.decode():
             offered.add(name)
-    assert offered == {"vendor", "maintainer", "admin"}
+    assert offered == {"vendor", "operator", "maintainer", "admin"}
 
 
 def test_the_queue_has_pages(client: Client) -> None:
@@ -101,7 +101,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         proposal(f"mine/{number}", by=ada)
         returned(proposal(f"back/{number}"))
     client.force_login(ada)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         tables = Page(client.get(URL)).tables
     assert [len(tables[name]) for name in ("queue", "returned", "mine")] == [rows, rows, rows]
     vendor = user()

@@ -127,10 +127,10 @@ class TestLimit:
     def test_it_counts_real_minutes_only(self, empty_redis: None, demo: None) -> None:
         with clock.at(THEN):
             for _ in range(limits.CALLBACKS_PER_MINUTE + 1):
-                limits.check(4711)
+                limits.check("4711")
         with redis_client() as redis:
             assert redis.keys("limits*") == []
-        limits.check(4711)
+        limits.check("4711")
         with redis_client() as redis:
             assert len(redis.keys("limits*")) == 1
 

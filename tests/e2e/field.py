@@ -3,17 +3,21 @@
 import datetime
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
 from apps.audit.services import Actor
+from apps.core import alarms
 from apps.core.clock import now
-from apps.core.models import Wakeup
+from apps.core.models import Alarm, Wakeup
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
-from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository, UpstreamFile
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository, Transfer, UpstreamFile
 from apps.platforms.participation import announce_window
+from apps.platforms.pipelines import map_pipeline
+from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import Delivery, Dispatch, Job, Omission
@@ -43,6 +47,7 @@ class Field:
     invitation: str  # its code
     waiting: Proposal  # of Borealis TPU
     returned: Proposal  # of the vendor
+    transfer: Transfer  # of the Kestrel NPU's repository, with a held job
 
     def addresses(self) -> dict[str, Any]:
         """What the addresses of pages are made of."""
@@ -59,6 +64,7 @@ class Field:
             "waiting": self.waiting.public_id,
             "returned": self.returned.public_id,
             "person": self.vendor.public_id,
+            "transfer": self.transfer.public_id,
         }
 
 
@@ -112,6 +118,7 @@ def grow() -> Field:
         delivery=delivery,
         decision=decision.seq,
         invitation=code,
+        transfer=_identities(acme, made["kestrel/torch"]),
         waiting=proposal("borealis/torch", by=user(username="bo"), platform_name="Borealis TPU"),
         returned=returned(proposal("zephyr/second", by=vendor, platform_name="Zephyr Two")),
     )
@@ -228,6 +235,22 @@ def follow_upstream(acme: Repository) -> None:
     Demotion.objects.create(
         repository=acme, pull_number=9, title="Demote acme/torch", level_before=2, opened_at=days_ago(1)
     )
+
+
+def _identities(acme: Repository, kestrel: Repository) -> Transfer:
+    """A mapped pipeline, an alarm, and a repository under a new owner with what it sent."""
+    numbers: dict[str, Any] = {
+        "organization_id": UUID(int=1),
+        "pipeline_id": UUID(int=2),
+        "required_claims": {"build_branch": ["main"]},
+    }
+    map_pipeline(repository=acme, actor=TESTS, now=days_ago(3), **numbers)
+    alarms.forget()
+    alarms.sound(Alarm.Kind.LIMIT_OPEN, "callback", detail="Redis does not answer", now=days_ago(2))
+    hold(repository_id=kestrel.pk, old_owner_id=1, new_owner_id=2, new_name="osprey/torch", now=days_ago(2))
+    held = job(kestrel, "success", at=days_ago(2), event_type="nightly", job_name="moved", flags=["held"])
+    callback(held, claims={"repository_owner_id": "2"}, answer=Answer.HELD)
+    return Transfer.objects.get()
 
 
 def _private(zephyr: Repository, vendor: User) -> None:

@@ -79,6 +79,8 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "decisions/<int:seq>/": (Look("/decisions/{decision}/", (VISITOR,)),),
     "accounts/login/": (Look("/accounts/login/", (VISITOR,)),),
     "account/": (Look("/account/", (VENDOR, MAINTAINER, ADMIN)),),
+    "pipelines/": (Look("/pipelines/", (OPERATOR,)),),
+    "transfers/<uuid:public_id>/": (Look("/transfers/{transfer}/", (MAINTAINER, OPERATOR)),),
     "people/": (Look("/people/", (ADMIN,)),),
     "people/organisations/": (Look("/people/organisations/", (ADMIN,)),),
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),

@@ -102,5 +102,6 @@ def problem_body(code: str, detail: str, field: str | None = None) -> tuple[int,
         "status": CODES[code].status,
         "code": code,
         "detail": detail,
+        "next_step": CODES[code].next_step,
     }
     return CODES[code].status, "application/problem+json", body | ({"field": field} if field else {})

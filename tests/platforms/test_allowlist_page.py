@@ -255,7 +255,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         decided(f"acme/r{number}", 2)
         upstream.demote(f"acme/r{number}", f"{text}L2:\n")
     upstream.round()
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(11):
         tables = Page(maintainer.get(URL)).tables
     assert [len(tables[name]) for name in ("edits", "demotions")] == [rows, rows]
 

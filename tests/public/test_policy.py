@@ -9,6 +9,7 @@ from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
 from apps.platforms.policy import LEVELS, WINDOW_RULES
+from apps.relay import buildkite
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
@@ -45,6 +46,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "metrics",
             "fields",
             "claims",
+            "pipeline-claims",
             "codes",
         )
     }
@@ -147,6 +149,7 @@ def test_fields_of_a_callback(page: Page) -> None:
 
 def test_claims_of_a_token(page: Page) -> None:
     assert page.tables["claims"] == [(claim.name, claim.use, claim.check) for claim in CLAIMS]
+    assert page.tables["pipeline-claims"] == [(row.name, row.use, row.check) for row in buildkite.CLAIMS]
 
 
 def test_refusals(page: Page) -> None:

@@ -89,7 +89,7 @@ def test_fifty_stand_on_a_page(client: Client, acme: Repository, page: str, rows
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize(("who", "queries"), [("operator", 6), ("member", 7)])
+@pytest.mark.parametrize(("who", "queries"), [("operator", 5), ("member", 7)])
 def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     client: Client, rows: int, who: str, queries: int, django_assert_num_queries: Any
 ) -> None:

@@ -26,12 +26,10 @@ def github(oidc_key: str) -> Iterator[GitHubStandIn]:
     standin = GitHubStandIn(
         app_id=settings.GITHUB_APP_ID, app_private_key=settings.GITHUB_APP_PRIVATE_KEY, oidc_private_key=oidc_key
     )
-    with standin:
-        issuer = {"issuer": standin.url, "jwks_url": f"{standin.url}/.well-known/jwks", "kind": "github"}
-        with override_settings(GITHUB_API_URL=standin.url, OIDC_ISSUERS=[issuer]):
-            identity.forget_keys()
-            core_github.client.cache_clear()
-            yield standin
+    with standin, override_settings(GITHUB_API_URL=standin.url, OIDC_ISSUERS=standin.issuers):
+        identity.forget_keys()
+        core_github.client.cache_clear()
+        yield standin
     identity.forget_keys()
     core_github.client.cache_clear()
 

@@ -12,6 +12,8 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 
 from apps.audit.models import Event
+from apps.core import alarms
+from apps.core.models import Alarm
 from apps.platforms.models import Repository
 from apps.relay import fields, limits
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
@@ -20,6 +22,7 @@ from apps.results.models import DayFigures
 from apps.results.services import count_days
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import listed
+from tests.live import redis_client
 from tests.relay.downstream import HEAD_SHA, PAYLOAD, Downstream, answer, refusal, send_webhook
 
 pytestmark = pytest.mark.django_db
@@ -379,7 +382,7 @@ def test_a_first_sight_is_confirmed_or_corrected_once_github_answers(kestrel: Do
     assert answer(kestrel.start(job_name="test")) == APPLIED
 
 
-@pytest.mark.parametrize("ids", [{"repository_id": "5002"}, {"repository_owner_id": "6002"}])
+@pytest.mark.parametrize("ids", [{"repository_id": "5002"}, {"repository_id": "5002", "repository_owner_id": "6002"}])
 def test_a_name_with_other_ids_is_refused_and_shown_to_its_platform(kestrel: Downstream, ids: dict[str, str]) -> None:
     kestrel.start()
     before = Job.objects.values().get()
@@ -388,6 +391,10 @@ def test_a_name_with_other_ids_is_refused_and_shown_to_its_platform(kestrel: Dow
     assert Job.objects.values().get() == before
     assert list(Rejection.objects.values_list("code", "repository__full_name", "count")) == [
         ("identity_replaced", KESTREL, 1)
+    ]
+    repository = Repository.objects.get()
+    assert list(Alarm.objects.values_list("kind", "key", "detail", "times")) == [
+        ("identity_replaced", str(repository.pk), response.json()["detail"], 1)
     ]
 
 
@@ -450,6 +457,15 @@ def test_the_same_ids_under_a_new_name_are_the_same_repository(kestrel: Downstre
     renamed = Downstream("kestrel-demo/renamed", kestrel.github, kestrel.client, kestrel.run_id)
     assert answer(renamed.end()) == APPLIED
     assert jobs() == [("completed", "success", "success", [])]
+
+
+@pytest.mark.parametrize(
+    "sub",
+    [f"repo:{KESTREL}:ref:refs/heads/main", "repo:kestrel-demo@6001/torch-kestrel@5001:ref:refs/heads/main", None],
+)
+def test_both_spellings_of_sub_are_accepted_since_the_ids_are_what_is_checked(kestrel: Downstream, sub: Any) -> None:
+    assert answer(kestrel.post(kestrel.body(), token=kestrel.token(sub=sub))) == APPLIED
+    assert "sub" not in Callback.objects.get().claims
 
 
 def test_a_token_without_the_needed_claims_maps_to_nothing(kestrel: Downstream) -> None:
@@ -532,9 +548,32 @@ def test_65_jobs_of_one_run_that_start_together_pass(kestrel: Downstream) -> Non
     assert {kestrel.start(job_name=f"shard {n}").status_code for n in range(65)} == {200}
 
 
-def test_without_redis_callbacks_still_land(kestrel: Downstream) -> None:
+def test_a_refused_call_does_not_lengthen_the_wait(kestrel: Downstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LIMIT", dataclasses.replace(limits.LIMIT, per_minute=2))
+    kestrel.start(job_name="1"), kestrel.start(job_name="2")
+    waits = [int(kestrel.start(job_name="3").headers["Retry-After"]) for _ in range(5)]
+    assert waits == sorted(waits, reverse=True)
+    # Only what was taken stands in the window: five refused calls are not in it.
+    with redis_client() as redis:
+        (key,) = redis.keys("limits*callback*")
+        assert redis.llen(key) == 2
+
+
+def test_without_redis_callbacks_still_land_and_operators_are_alarmed(
+    kestrel: Downstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    alarms.forget()
     with override_settings(REDIS_URL="unix:///nowhere/redis.sock"):
-        assert answer(kestrel.start()) == APPLIED
+        assert [answer(kestrel.start()), answer(kestrel.start()), answer(kestrel.end())] == [
+            *(APPLIED, DUPLICATE, APPLIED)
+        ]
+    said = "Redis does not answer, so the limit of callbacks of this repository is not applied: "
+    rows = list(Alarm.objects.values_list("kind", "key", "detail", "times"))
+    assert [(kind, key, detail.startswith(said), times) for kind, key, detail, times in rows] == [
+        ("limit_open", "callback", True, 1)
+    ]
+    # Once a minute, however many callbacks there are.
+    assert [record.levelname for record in caplog.records if said in record.getMessage()] == ["ERROR"]
 
 
 def test_answers_never_hold_a_500(kestrel: Downstream, monkeypatch: pytest.MonkeyPatch) -> None:

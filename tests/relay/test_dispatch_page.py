@@ -180,7 +180,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
 ) -> None:
     for number in range(rows):
         put(acme, f"d-{number}", "given_up")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         assert len(Page(client.get(URL)).tables[""]) == rows
 
 

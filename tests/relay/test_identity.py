@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from apps.core.errors import Problem
-from apps.relay import identity
+from apps.relay import claims, identity
 from apps.simulator.oidc import load_key, new_key
 from apps.simulator.standin import GitHubStandIn
 
@@ -27,7 +27,7 @@ def mint(issuer: GitHubStandIn, **overrides: Any) -> str:
 
 
 def refused(token: str) -> tuple[str, str | None, str]:
-    with pytest.raises(identity.Refused) as caught:
+    with pytest.raises(claims.Refused) as caught:
         identity.verify(token)
     return caught.value.code, caught.value.field, caught.value.reason
 
@@ -38,7 +38,7 @@ def jwks_requests(issuer: GitHubStandIn) -> int:
 
 def test_a_good_token_is_an_identity(issuer: GitHubStandIn) -> None:
     found = identity.verify(mint(issuer, run_attempt="2", jti="j-1"))
-    assert found == identity.Identity(
+    assert found == claims.Identity(
         issuer=issuer.url,
         repository=NAME,
         repository_id=5001,

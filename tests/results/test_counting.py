@@ -194,6 +194,26 @@ def test_an_end_that_the_hub_inferred_has_no_run_time(kestrel: Repository) -> No
     assert job.execution_seconds is None
 
 
+def test_what_is_held_counts_nowhere_and_supersedes_nothing(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 5)
+    run.job("test", 2, 6, "failure")
+    expected = count(kestrel)
+    held = [
+        run.job("test", 20, 30, attempt=2),
+        run.job("lint", 0.5, 300, "timed_out"),
+        Run(kestrel).job("build", 1, 2),
+        Run(kestrel, event="nightly").job("build", None, 5, "failure"),
+    ]
+    Job.objects.filter(pk__in=[job.pk for job in held]).update(flags=["held"])
+    assert count(kestrel) == expected
+    Job.objects.update(flags=[])
+    assert {scope: sums.buckets for scope, sums in count(kestrel).items()} == {
+        "pull_request": buckets(success=3, timed_out=1, superseded=1),
+        "nightly": buckets(failure=1),
+    }
+
+
 def test_an_answer_from_inside_the_dispatch_queued_for_no_time(kestrel: Repository) -> None:
     Run(kestrel, sent_at=at(3)).job("build", 1, 5)
     Run(kestrel, sent_at=None).job("build", 1, 5)

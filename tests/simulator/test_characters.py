@@ -24,10 +24,12 @@ def test_ids_are_distinct_and_no_real_ones() -> None:
 
 
 def test_every_level_and_every_behaviour_has_its_platform() -> None:
-    assert Counter(c.level for c in CHARACTERS) == {"L4": 1, "L3": 2, "L2": 5, "L1": 1}
+    assert Counter(c.level for c in CHARACTERS) == {"L4": 1, "L3": 2, "L2": 7, "L1": 1}
     assert len({c.name for c in CHARACTERS}) == len({c.full_name for c in CHARACTERS}) == len(CHARACTERS)
     for behaviour in ("death_rate", "lie_rate", "silent_days", "green_rerun_rate", "sweep", "bad_days"):
         assert sum(bool(getattr(c, behaviour)) for c in CHARACTERS) == 1, behaviour
+    assert [c.name for c in CHARACTERS if c.ci == "buildkite"] == ["Onyx Dataflow"]
+    assert [c.name for c in CHARACTERS if len({j.name for j in c.jobs}) < len(c.jobs)] == ["Lattice Systolic"]
 
 
 def test_found_by_repository_without_case() -> None:
@@ -46,6 +48,8 @@ def test_allowlist_text() -> None:
             {"lumen-demo/torch-lumen": "demo-lumen-oncall"},
             {"tarn-demo/torch-tarn": "demo-tarn-oncall"},
             {"cascade-demo/torch-cascade": "demo-cascade-lead"},
+            {"onyx-demo/torch-onyx": "demo-onyx-oncall"},
+            {"lattice-demo/torch-lattice": "demo-lattice-oncall"},
         ],
         "L3": {
             "kestrel": {"kestrel-demo/torch-kestrel": "demo-kestrel-lead, demo-kestrel-oncall"},

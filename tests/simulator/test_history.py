@@ -150,7 +150,7 @@ def demo_github(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubStandIn]:
         app_id=django_settings.GITHUB_APP_ID, app_private_key=django_settings.GITHUB_APP_PRIVATE_KEY
     )
     with standin:
-        issuers = [{"issuer": standin.url, "jwks_url": f"{standin.url}/.well-known/jwks", "kind": "github"}]
+        issuers = standin.issuers
         monkeypatch.setenv("ACCELHUB_DEMO", "1")
         monkeypatch.setenv("ACCELHUB_GITHUB_API_URL", standin.url)
         monkeypatch.setenv("ACCELHUB_OIDC_ISSUERS", json.dumps(issuers))

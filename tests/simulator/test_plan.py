@@ -11,7 +11,7 @@ from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.plan import Job, plan
 from apps.simulator.reporter import callback_body, wants
 
-KESTREL, FEN, PALLAS, MERIDIAN, WREN, QUARRY, LUMEN, TARN, CASCADE = CHARACTERS
+KESTREL, FEN, PALLAS, MERIDIAN, WREN, QUARRY, LUMEN, TARN, CASCADE, ONYX, LATTICE = CHARACTERS
 AT = datetime.datetime(2026, 9, 1, 12, 0, 0, 250_000, tzinfo=datetime.UTC)
 CLIENT_PAYLOAD: dict[str, Any] = {
     "event_type": "pull_request",
@@ -161,11 +161,12 @@ def test_rates_counts_and_reruns_over_many_dispatches(character: Character) -> N
         assert min(counts.values()) >= 0
         if job.conclusion == "failure" or not character.lie_rate:
             assert (counts["failed"] > 0) == (job.conclusion == "failure")
-    of = {(job.run_id, job.job_name, job.run_attempt): job for job in jobs}
+    of = {(job.client_payload["delivery_id"], job.job_name, job.leg, job.run_attempt): job for job in jobs}
+    assert len(of) == len(jobs)
     again = [job for job in jobs if job.run_attempt > 1]
     assert 0 < len(again) < len(jobs) / 2
     for job in again:
-        before = of[job.run_id, job.job_name, job.run_attempt - 1]
+        before = of[job.client_payload["delivery_id"], job.job_name, job.leg, job.run_attempt - 1]
         assert character.green_rerun_rate or before.conclusion != "success" or not before.reports_end
         assert before.check_run_id != job.check_run_id
         assert job.wait_seconds > before.wait_seconds + before.run_seconds
@@ -220,3 +221,21 @@ def test_the_flood_comes_with_some_pushes_and_is_more_than_a_minute_holds() -> N
     assert len(floods) / len(sizes) == pytest.approx(CASCADE.sweep_rate, abs=0.06)
     assert min(floods) * 2 > 100
     assert len(many(CASCADE, 100)) < 120
+
+
+def test_the_one_on_buildkite_counts_builds_and_names_no_check_run() -> None:
+    for job in many(ONYX, 50):
+        assert (job.ci, job.check_run_id) == ("buildkite", f"{job.run_id}-{job.run_attempt}")
+        assert int(job.run_id) < 100_000
+        assert (
+            job.body("in_progress", AT)["workflow"]["url"]
+            == f"https://buildkite.com/{ONYX.full_name}/builds/{job.run_id}"
+        )
+
+
+def test_the_matrix_reports_one_name_and_a_check_run_for_each_leg() -> None:
+    jobs = plan(LATTICE, CLIENT_PAYLOAD, seed=1)
+    workflows = [job.body("in_progress", AT)["workflow"] for job in jobs]
+    assert {workflow["job_name"] for workflow in workflows} == {"test"}
+    assert len({workflow["check_run_id"] for workflow in workflows}) == len(jobs) >= 2
+    assert all("leg" not in workflow for workflow in workflows)

@@ -487,3 +487,24 @@ def test_the_kept_key_is_made_once_and_private(tmp_path: Path) -> None:
     assert kept_key(path) == kept_key(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["key.pem"]
+
+
+def test_its_buildkite_is_another_issuer_with_claims_of_its_own(github: GitHubStandIn) -> None:
+    """Against what the agent's documentation lists: https://buildkite.com/docs/agent/cli/reference/oidc."""
+    github.add_repository(REPO)
+    run = {"repository": REPO, "run_id": "77", "workflow": "test-ops", "ci": "buildkite"}
+    made = requests.post(f"{github.url}/_standin/runs", json=run, timeout=10).json()
+    headers = {"Authorization": f"bearer {made['request_token']}"}
+    answer = requests.get(f"{made['token_url']}&audience=hub", headers=headers, timeout=10).json()
+    issuer = f"{github.url}/buildkite"
+    key = jwt.PyJWKClient(f"{issuer}/.well-known/jwks").get_signing_key_from_jwt(answer["value"])
+    claims = jwt.decode(answer["value"], key, algorithms=["RS256"], audience="hub", issuer=issuer)
+    owner, name = REPO.split("/")
+    commit = claims["build_commit"]
+    assert {word: claims[word] for word in ("organization_slug", "pipeline_slug", "build_number", "sub")} == {
+        "organization_slug": owner,
+        "pipeline_slug": name,
+        "build_number": 77,
+        "sub": f"organization:{owner}:pipeline:{name}:ref:refs/heads/main:commit:{commit}:step:test-ops",
+    }
+    assert claims["exp"] - claims["iat"] == 300

@@ -97,7 +97,7 @@ class TinyHub:
             self._jwks.get_signing_key_from_jwt(token),
             algorithms=["RS256"],
             audience=AUDIENCE,
-            issuer=self._issuer,
+            issuer=[self._issuer, f"{self._issuer}/buildkite"],
         )
         with self._lock:
             self.callbacks.append((claims, json.loads(request.body)))

@@ -15,7 +15,9 @@ from apps.core.clock import now
 from apps.core.enums import Kind
 from apps.platforms.allowlist import parse
 from apps.platforms.models import Platform, Repository
+from apps.platforms.pipelines import map_pipeline
 from apps.platforms.services import add_member, import_allowlist, rename_platform
+from apps.simulator.buildkite import organization_id, pipeline_id
 from apps.simulator.characters import CHARACTERS, allowlist_text
 
 
@@ -52,6 +54,15 @@ class Command(BaseCommand):
                     actor=actor,
                     now=moment,
                 )
+                if character.ci == "buildkite":
+                    map_pipeline(
+                        repository=Repository.objects.get(full_name=character.full_name),
+                        organization_id=organization_id(character.owner_id),
+                        pipeline_id=pipeline_id(character.repository_id),
+                        required_claims={"build_branch": ["main"]},
+                        actor=actor,
+                        now=moment,
+                    )
             for account in DEMO_ACCOUNTS:
                 if account.member_of:
                     add_member(

@@ -11,7 +11,7 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.platforms.allowlist import Allowlist, AllowlistError, dump, parse
 from apps.platforms.allowlist_diff import compare
-from apps.platforms.selectors import known_entries, listing
+from apps.platforms.selectors import former_names, known_entries, listing
 from apps.platforms.services import import_by_hand
 
 STANDARD_INPUT = "standard input"
@@ -93,7 +93,7 @@ def _read(name: str) -> bytes:
 
 
 def _preview(allowlist: Allowlist) -> list[str]:
-    return [one.summary for one in compare(known_entries(), allowlist.entries)]
+    return [one.summary for one in compare(known_entries(), allowlist.renamed(former_names()).entries)]
 
 
 def _apply(allowlist: Allowlist, name: str, raw: bytes) -> list[str]:
