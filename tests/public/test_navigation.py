@@ -33,6 +33,6 @@ def test_each_link_is_for_those_who_have_something_there(client: Client) -> None
                 seen.add(name)
     assert offered == {
         "/rejections/": {"member", "operator", "admin"},
-        "/console/": {"maintainer", "member", "proposer", "admin"},
+        "/console/": {"maintainer", "member", "proposer", "operator", "admin"},
         "/people/": {"admin"},
     }
