@@ -20,7 +20,7 @@ from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.relay.enums import Answer, Bucket
-from apps.relay.models import Delivery, Dispatch, Job, Omission
+from apps.relay.models import CommitLookup, Delivery, Dispatch, Job, Omission, TimeLimit
 from apps.results.services import recount
 from tests.factories import checks
 from tests.factories.checks import check, rerun
@@ -170,6 +170,8 @@ def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor:
     given_up = dispatch(acme, title="Rename a kernel", action="opened")
     error = "GitHub answered 403: Resource not accessible by integration"
     Dispatch.objects.filter(pk=given_up.pk).update(state="given_up", sent_at=None, attempts=7, error=error)
+    TimeLimit.objects.create(repository=acme, job_name="build", seconds=3_600, declared_at=days_ago(3))
+    CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=days_ago(3))
     Omission.objects.create(
         delivery=delivery, repository=kestrel, rule="ref", sentence="refs/heads/main fits none of its refs: release/*"
     )
