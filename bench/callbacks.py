@@ -86,8 +86,9 @@ def _prepare(standin: Any, names: list[str], delivery_id: str, run: int) -> list
     prepared: list[Prepared] = []
     for number in range(CALLBACKS // 2):
         name, run_id = names[number % len(names)], str(run * 1_000_000 + number)
-        token = standin.mint_token(name, audience=settings.OIDC_AUDIENCE, run_id=run_id).encode()
         for status, conclusion in (("in_progress", None), ("completed", "success")):
+            # A token speaks for one body.
+            token = standin.mint_token(name, audience=settings.OIDC_AUDIENCE, run_id=run_id).encode()
             prepared.append((token, _body(delivery_id, run_id, status, conclusion)))
     return prepared
 

@@ -78,18 +78,19 @@ def _fill() -> None:
         )
         cursor.execute(
             "INSERT INTO relay_dispatch (delivery_id, repository_id, state, created_at, changed_at, sent_at, attempts, "
-            "error) SELECT d.id, r.id, 'sent', d.received_at, d.received_at, d.received_at, 1, '' "
+            "attempts_allowed, error) SELECT d.id, r.id, 'sent', d.received_at, d.received_at, d.received_at, 1, 7, '' "
             "FROM relay_delivery d, platforms_repository r "
             "WHERE d.delivery_id LIKE 'o-%' AND r.full_name LIKE '%/overview'"
         )
         cursor.execute(
             "INSERT INTO relay_job (public_id, repository_id, dispatch_id, delivery_id, event_type, run_id, "
             "run_attempt, workflow, job_name, leg, check_run_id, url, artifact_url, head_sha, pr_number, status, "
-            "conclusion, bucket, flags, first_seen_at, start_seen_at, completed_at, revision) "
+            "conclusion, bucket, flags, first_seen_at, start_seen_at, completed_at, revision, joined_leg, provenance, "
+            "verdict, github_said, lookups) "
             "SELECT gen_random_uuid(), x.repository_id, x.id, d.delivery_id, 'pull_request', x.id::text, 1, 'CI', "
             "'job-' || n, '', '', '', '', d.head_sha, d.pr_number, 'completed', c.word, c.word, '{}', "
             "x.sent_at + interval '2 min', x.sent_at + interval '2 min', "
-            "x.sent_at + make_interval(secs => 600 + x.id % 900), 1 "
+            "x.sent_at + make_interval(secs => 600 + x.id % 900), 1, '', 'confirmed', 'verified', '', 0 "
             "FROM relay_dispatch x JOIN relay_delivery d ON d.id = x.delivery_id, generate_series(1, 3) n, "
             "LATERAL (SELECT CASE WHEN (x.id * 7 + n) % 20 = 0 THEN 'failure' ELSE 'success' END AS word) c "
             "WHERE d.delivery_id LIKE 'o-%'"
