@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from apps.core.errors import Problem
+from apps.core.text import UNSTORABLE, storable
 from apps.relay.enums import JobStatus
 from apps.relay.policy import BUCKETS, DISPATCHED_EVENTS, UNDISPATCHED_EVENTS, Counts, Report
 
@@ -22,7 +23,6 @@ _INT32 = 2_147_483_647
 _DECIMAL = re.compile(r"[0-9]{1,20}", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{40}")
 # NUL and lone surrogates: JSON can spell them, PostgreSQL cannot store them.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _text(path: str, value: Any, cap: int) -> str:
         raise _refuse(path, value, "a string")
     if len(value) > cap:
         raise Problem("malformed", f"{path}: {len(value)} characters, send at most {cap}.", path)
-    if found := _UNSTORABLE.search(value):
+    if found := UNSTORABLE.search(value):
         raise Problem("malformed", f"{path}: holds U+{ord(found[0]):04X}, which is not text. Leave it out.", path)
     return value
 
@@ -271,7 +271,7 @@ def _refuse(path: str, seen: Any, instead: str) -> Problem:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        clean = _UNSTORABLE.sub("\ufffd", value)
+        clean = storable(value)
         return repr(clean if len(clean) <= 60 else clean[:60] + "…")
     if isinstance(value, bool) or value is None:
         return json.dumps(value)

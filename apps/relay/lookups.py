@@ -5,7 +5,6 @@ once for all of its jobs that are due. GitHub may fail: then the due time moves,
 """
 
 import datetime
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from django.db.models import F, QuerySet, Value
 from django.db.models.functions import MD5
 
 from apps.core.github import GitHubRefused, GitHubUnavailable, RunJob, client
+from apps.core.text import storable
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
@@ -28,7 +28,6 @@ from apps.relay.verification import SAID_MAX, Finding
 RUNS_AT_ONCE = 200
 # A run that was taken up and not finished by then has lost its worker.
 TAKEN_FOR = datetime.timedelta(minutes=5)
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _finding(job: Job, records: list[RunJob] | Finding) -> Finding:
 
 def _judge(job: Job, finding: Finding, now: datetime.datetime) -> bool:
     """Write a finding, unless the job has changed meanwhile: then it stays due. Returns whether it was judged."""
-    verdict, lookups, said = finding.verdict, job.lookups + 1, _clean(finding.said)
+    verdict, lookups, said = finding.verdict, job.lookups + 1, storable(finding.said, SAID_MAX)
     if verdict is None and lookups >= LOOKUPS_MAX:
         verdict = Verdict.UNVERIFIABLE
     unchanged = Job.objects.filter(pk=job.pk, revision=job.revision)
@@ -160,7 +159,7 @@ def _close(job: Job, said: str, now: datetime.datetime) -> bool:
         conclusion="timed_out",
         bucket=Bucket.TIMED_OUT,
         flags=sorted({*job.flags, Flag.INFERRED.value}),
-        github_said=_clean(said),
+        github_said=storable(said, SAID_MAX),
         completed_at=now,
         judged_at=now,
         revision=F("revision") + 1,
@@ -188,7 +187,3 @@ def _days_of(job: Job) -> Iterator[str]:
     )
     for day in {seen.astimezone(datetime.UTC).date() for seen in of_run.values_list("first_seen_at", flat=True)}:
         yield f"{job.repository_id}:{day}"
-
-
-def _clean(text: str) -> str:
-    return _UNSTORABLE.sub("\ufffd", text)[:SAID_MAX]

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from apps.core import clock
+from apps.core.text import storable
 from apps.core.wakeups import wake
 from apps.relay import policy
 from apps.relay.enums import DeliveryState
@@ -16,7 +17,6 @@ from apps.relay.selectors import wishes_of_listed
 from apps.relay.topics import DELIVERY_FOR_CHECKS, DELIVERY_RECEIVED, DISPATCH_PENDING
 
 _SENTENCE_MAX = 500
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
@@ -80,7 +80,7 @@ def _facts(event: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def clean(value: Any, cap: int) -> str:
     """The text as PostgreSQL can store it, at most `cap` characters; '' for what is no text."""
-    return _UNSTORABLE.sub("\ufffd", value)[:cap] if isinstance(value, str) else ""
+    return storable(value, cap) if isinstance(value, str) else ""
 
 
 def _sha(value: Any) -> str:
