@@ -14,11 +14,14 @@ from apps.checks.enums import SendState
 from apps.checks.models import Outgoing
 from apps.core import clock
 from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
+from apps.core.text import storable
 from apps.core.wakeups import wake
 
 # A request is bounded by the client's timeout, and a row takes three at most; what is older has lost its worker.
 SENDING_LOST_SECONDS = 120
 SWEPT_AT_ONCE = 10_000
+# Of GitHub's words, or a downstream's, a row keeps so many characters.
+WORDS_MAX = 500
 LOST = "the worker was lost while sending"
 
 Row = TypeVar("Row", bound=Outgoing)
@@ -36,7 +39,7 @@ def take(model: type[Row], pk: int, *, now: datetime.datetime) -> Row | None:
 def finish(row: Outgoing, *, now: datetime.datetime, error: str = "", **values: Any) -> bool:
     """Write how the attempt that `take` began has ended. False when the row was taken back meanwhile."""
     mine = type(row)._default_manager.filter(pk=row.pk, state=SendState.SENDING, attempts=row.attempts)
-    return mine.update(error=storable(error), changed_at=clock.real(now), **values) == 1
+    return mine.update(error=storable(error, WORDS_MAX), changed_at=clock.real(now), **values) == 1
 
 
 def after_failure(row: Outgoing, *, asked: float, now: datetime.datetime) -> dict[str, Any]:
@@ -62,8 +65,3 @@ def sweep(model: type[Outgoing], topic: str, *, now: datetime.datetime) -> int:
     keys = [str(pk) for pk in due.values_list("pk", flat=True)[:SWEPT_AT_ONCE]]
     wake(topic, keys, now=now)
     return len(keys)
-
-
-def storable(words: str) -> str:
-    """GitHub's words, or a downstream's, as a row keeps them."""
-    return words.replace("\0", "")[:500]

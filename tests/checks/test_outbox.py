@@ -71,6 +71,14 @@ def test_after_enough_attempts_it_is_given_up_with_the_reason(check: Check, gith
     assert row(check) == ("given_up", ATTEMPTS_MAX, "GitHub answered 503", 0)
 
 
+def test_words_that_postgresql_cannot_store_do_not_stop_it(check: Check) -> None:
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    words = "GitHub answered 422: \0 \ud800" + "x" * 600
+    assert outbox.finish(taken, now=now(), error=words, state=SendState.GIVEN_UP)
+    assert row(check) == ("given_up", 1, ("GitHub answered 422: \ufffd \ufffd" + "x" * 600)[:500], 0)
+
+
 def test_what_github_refuses_is_given_up_at_once_until_it_says_something_new(
     check: Check, github: GitHubStandIn
 ) -> None:
