@@ -11,6 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 
 from accelhub.env import is_loopback
+from apps.relay.modes import MODES
 
 TAG = "accelhub"
 
@@ -140,6 +141,25 @@ def github_is_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for name, value in addresses.items()
         if not _is_trusted(value)
     ]
+
+
+@register(TAG, Tags.security)
+def mode_is_known(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The mode is one of the table's, and has what it stands on."""
+    if settings.MODE not in MODES:
+        hint = f"Use one of {', '.join(MODES)}."
+        return [Error(f"ACCELHUB_MODE is {settings.MODE!r}.", hint=hint, id="accelhub.E020")]
+    errors: list[CheckMessage] = []
+    if MODES[settings.MODE].takes_results and not settings.HUD_BOT_KEY:
+        hint = "Set the key that the relay sends as x-hud-internal-bot, or use the mode active."
+        errors.append(Error(f"{settings.MODE} mode without ACCELHUB_HUD_BOT_KEY.", hint=hint, id="accelhub.E021"))
+    if settings.HUD_FORWARD_URL and not _is_trusted(settings.HUD_FORWARD_URL):
+        hint = "Use https; http is for loopback in debug or demo mode."
+        errors.append(Error(f"ACCELHUB_HUD_FORWARD_URL is {settings.HUD_FORWARD_URL}.", hint=hint, id="accelhub.E022"))
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,40}", settings.CHECK_PREFIX):
+        hint = "Use up to 40 letters, digits, dots, lines or underscores: the names of check runs begin with it."
+        errors.append(Error(f"ACCELHUB_CHECK_PREFIX is {settings.CHECK_PREFIX!r}.", hint=hint, id="accelhub.E023"))
+    return errors
 
 
 def _is_trusted(address: str) -> bool:

@@ -29,7 +29,9 @@ class RoleRow:
         return sorted(self.permissions), sorted(self.own_platforms)
 
 
-_OPERATOR = frozenset({Permission.REJECTION_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW})
+_OPERATOR = frozenset(
+    {Permission.REJECTION_VIEW, Permission.RELAY_VIEW, Permission.COMPONENT_VIEW, Permission.ADMIN_VIEW}
+)
 _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,

@@ -24,6 +24,7 @@ from apps.core import clock
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
+PER_PAGE, PAGES_MAX = 100, 10
 TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 
 
@@ -46,6 +47,19 @@ class RepositoryIdentity:
     full_name: str
     github_id: int
     github_owner_id: int
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """A check run as GitHub shows it. `conclusion` is '' while it is not completed; `started_at` None if not said."""
+
+    github_id: int
+    name: str
+    status: str
+    conclusion: str
+    app_id: int
+    app_name: str
+    started_at: datetime.datetime | None
 
 
 class GitHubClient:
@@ -86,6 +100,19 @@ class GitHubClient:
             # The client is lazy: until it is completed, a name is only what we asked for.
             repo = github.get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
+
+    def check_runs(self, full_name: str, sha: str) -> list[CheckRun]:
+        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs`: the newest of each name and App, all pages up to
+        PAGES_MAX. Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            found: list[CheckRun] = []
+            for page in range(1, PAGES_MAX + 1):
+                path = f"/repos/{full_name}/commits/{sha}/check-runs?filter=latest&per_page={PER_PAGE}&page={page}"
+                body = _get(github, path)
+                found += [_check_run(row) for row in body["check_runs"]]
+                if page * PER_PAGE >= body["total_count"]:
+                    break
+            return found
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))
@@ -196,6 +223,27 @@ class _translated:  # noqa: N801  reads as a word at its use
                 # A key that cannot be read, an answer of another shape: no caller is the worse for asking.
                 log.exception("GitHub could not be asked", exc_info=error)
                 raise GitHubUnavailable(f"GitHub could not be asked: {type(error).__name__}") from error
+
+
+def _get(github: Github, path: str) -> Any:
+    """The JSON of one GET. Raises GithubException for anything but 200."""
+    status, headers, output = github.requester.requestJson("GET", path)
+    if status != requests.codes.ok:
+        raise github.requester.createException(status, headers, _object(output))
+    return json.loads(output)
+
+
+def _check_run(row: dict[str, Any]) -> CheckRun:
+    started = row.get("started_at")
+    return CheckRun(
+        github_id=int(row["id"]),
+        name=str(row["name"]),
+        status=str(row["status"]),
+        conclusion=str(row.get("conclusion") or ""),
+        app_id=int(row["app"]["id"]),
+        app_name=str(row["app"].get("name", "")),
+        started_at=datetime.datetime.fromisoformat(started) if started else None,
+    )
 
 
 def _object(output: str) -> dict[str, Any]:

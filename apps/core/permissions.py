@@ -14,6 +14,7 @@ class Permission(enum.StrEnum):
     ADMIN_VIEW = "admin:view"
     CALLBACK_VIEW_PRIVATE = "callback:view_private"
     REJECTION_VIEW = "rejection:view"
+    RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 
 

@@ -22,7 +22,7 @@ from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, platform_or_404
 from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
-from apps.relay import fields, identity, limits
+from apps.relay import fields, identity, limits, modes
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -122,7 +122,10 @@ def pull_request(request: HttpRequest, number: int) -> HttpResponse:
     """`/pr/<number>/`: what every public downstream says of a pull request, its newest commit first."""
     if number >= _INT64:
         raise Http404
-    return _side_by_side(request, relay_selectors.deliveries_of_pull_request(number), f"Pull request #{number}")
+    relayed = relay_selectors.relayed_jobs_of_pull_request(number)[:JOBS_PAGE]
+    return _side_by_side(
+        request, relay_selectors.deliveries_of_pull_request(number), f"Pull request #{number}", relayed
+    )
 
 
 @public
@@ -158,7 +161,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     found = relay_selectors.job_or_404(public_id)
     context = {
         "job": found,
-        "trust": relay_policy.trust_of(found.bucket),
+        "trust": relay_policy.trust_of(found.bucket, found.flags),
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "now": now(),
     }
@@ -175,6 +178,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
+        "modes": modes.MODES,
+        "mode": modes.current(),
         "webhook_rules": relay_policy.WEBHOOK_RULES,
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,

@@ -7,6 +7,7 @@ class DeliveryState(models.TextChoices):
     RECEIVED = "received", "received"
     FANNED_OUT = "fanned_out", "fanned out"
     IGNORED = "ignored", "ignored"
+    INTENDED = "intended", "intended: computed in shadow mode, sent to nobody"
 
 
 class DispatchState(models.TextChoices):
@@ -39,6 +40,8 @@ class Flag(models.TextChoices):
     START_LOST = "start_lost", "the start was never reported"
     COUNTS_DIFFER = "counts_differ", "its test counts do not add up"
     LATE_START = "late_start", "the start was reported after the end"
+    RELAYED = "relayed", "forwarded by the relay, whose word its identity is"
+    IMPORTED = "imported", "imported from the relay's history"
 
 
 class Answer(models.TextChoices):

@@ -42,13 +42,19 @@ class Callback:
     head_sha: str
     report: Report
     body_digest: str
+    # Of a forwarded callback only: nothing of the hub's own says which pull request it is about.
+    pr_number: int | None = None
 
 
 def read(raw: bytes) -> Callback:
     """Read a callback's body. Raises Problem `malformed` that names the field, or `too_large`."""
     if len(raw) > BODY_MAX_BYTES:
         raise Problem("too_large", f"The body has {len(raw)} bytes, at most {BODY_MAX_BYTES} are read.")
-    body = _json_object(raw)
+    return read_object(json_object(raw), body_digest=hashlib.sha256(raw).hexdigest())
+
+
+def read_object(body: dict[str, Any], *, body_digest: str) -> Callback:
+    """Read a callback's body that is parsed already. Raises Problem `malformed` that names the field."""
     values = {row.path: row.read(body) for row in FIELDS}
     status = JobStatus(values["workflow.status"])
     conclusion = values["workflow.conclusion"]
@@ -72,7 +78,7 @@ def read(raw: bytes) -> Callback:
         artifact_url=values["workflow.artifact_url"],
         head_sha=values["payload.head_sha"],
         report=Report(status, conclusion, counts, values["workflow.started_at"], values["workflow.completed_at"]),
-        body_digest=hashlib.sha256(raw).hexdigest(),
+        body_digest=body_digest,
     )
 
 
@@ -88,7 +94,8 @@ def _counts(values: dict[str, Any]) -> Counts:
     return Counts(passed, failed, skipped, total)
 
 
-def _json_object(raw: bytes) -> dict[str, Any]:
+def json_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises Problem `malformed`."""
     try:
         body = json.loads(raw.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
@@ -191,8 +198,18 @@ def _choice(*words: str) -> Reader:
 
 def _sha(path: str, value: Any, cap: int) -> str:
     # The echoed payload is the upstream's business: what is not a commit is simply not one.
+    return sha(value)
+
+
+def sha(value: Any) -> str:
+    """A commit's 40 hexadecimal digits; '' for anything else."""
     text = value.lower() if isinstance(value, str) else ""
     return text if _SHA.fullmatch(text) else ""
+
+
+def storable(text: str) -> str:
+    """Text with what PostgreSQL cannot keep replaced."""
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 @dataclass(frozen=True)
@@ -259,7 +276,7 @@ def _refuse(path: str, seen: Any, instead: str) -> Problem:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        clean = _UNSTORABLE.sub("\ufffd", value)
+        clean = storable(value)
         return repr(clean if len(clean) <= 60 else clean[:60] + "…")
     if isinstance(value, bool) or value is None:
         return json.dumps(value)

@@ -109,6 +109,9 @@ class Job(models.Model):
     total = models.IntegerField(null=True, blank=True)
     reported_started_at = models.DateTimeField(null=True, blank=True)
     reported_completed_at = models.DateTimeField(null=True, blank=True)
+    # Seconds that the relay measured, where it passed the job on or its history was imported.
+    relay_queue_seconds = models.IntegerField(null=True, blank=True)
+    relay_execution_seconds = models.IntegerField(null=True, blank=True)
     first_seen_at = models.DateTimeField()
     start_seen_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
@@ -142,6 +145,7 @@ class Job(models.Model):
             models.Index(fields=["repository", "-first_seen_at"], name="relay_job_recent"),
             models.Index(fields=["first_seen_at"], name="relay_job_seen"),
             models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_job_commit"),
+            models.Index(fields=["pr_number"], condition=Q(dispatch=None), name="relay_job_relayed_pr"),
         ]
 
     def __str__(self) -> str:
@@ -162,7 +166,10 @@ class Job(models.Model):
 
     @property
     def queue_seconds(self) -> float | None:
-        """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only."""
+        """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only. What
+        the relay measured where the hub did not dispatch."""
+        if self.run_attempt == 1 and self.dispatch is None and self.relay_queue_seconds is not None:
+            return float(self.relay_queue_seconds)
         sent_at = self.dispatch.sent_at if self.dispatch else None
         if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None:
             return None
@@ -254,3 +261,28 @@ class Rejection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code} × {self.count}"
+
+
+# Django looks for models here.
+from apps.relay.models_adoption import (  # noqa: E402
+    CheckLook,
+    Comparison,
+    Difference,
+    Forward,
+    Intent,
+    SeenCheck,
+)
+
+__all__ = [
+    "Callback",
+    "CheckLook",
+    "Comparison",
+    "Delivery",
+    "Difference",
+    "Dispatch",
+    "Forward",
+    "Intent",
+    "Job",
+    "Rejection",
+    "SeenCheck",
+]

@@ -109,16 +109,25 @@ def worst_bucket(buckets: Iterable[str]) -> str | None:
 # --- trust ------------------------------------------------------------------------------------------------------
 
 VERIFIED, MEASURED, SELF_REPORTED, CONTRADICTED = "verified", "measured", "self-reported", "contradicted"
+RELAY_VERIFIED = "relay-verified"
+# What a flag says about a figure, over what the bucket says.
+TRUST_BY_FLAG: dict[str, dict[str, str]] = {
+    Flag.RELAYED: {"identity": RELAY_VERIFIED},
+    Flag.IMPORTED: {"identity": RELAY_VERIFIED},
+}
 
 
-def trust_of(bucket: str) -> dict[str, str]:
+def trust_of(bucket: str, flags: Iterable[str] = ()) -> dict[str, str]:
     """How far each figure of a job can be trusted: identity, timing, conclusion, counts.
 
-    Identity is proved by the signed token. The rest is the downstream's word: timing is its own clock's, and a
-    conclusion that its own counts contradict is labelled so.
+    Identity is proved by the signed token, or is the relay's word where the relay passed it on. The rest is the
+    downstream's word: timing is its own clock's, and a conclusion that its own counts contradict is labelled so.
     """
     word = CONTRADICTED if bucket == Bucket.CONTRADICTED else SELF_REPORTED
-    return {"identity": VERIFIED, "timing": SELF_REPORTED, "conclusion": word, "counts": word}
+    trust = {"identity": VERIFIED, "timing": SELF_REPORTED, "conclusion": word, "counts": word}
+    for flag in flags:
+        trust |= TRUST_BY_FLAG.get(flag, {})
+    return trust
 
 
 # --- the job's state machine ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
-from apps.relay.policy import worst_bucket
+from apps.relay.policy import UNDISPATCHED_EVENTS, worst_bucket
 
 
 def jobs() -> QuerySet[Job]:
@@ -177,11 +177,17 @@ def deliveries_of_commit(sha: str) -> QuerySet[Delivery]:
 
 
 def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> QuerySet[Job]:
-    """Nightly and periodic jobs, newest first: of a platform, or about a commit."""
+    """Jobs that the hub dispatched nothing for, newest first: a platform's nightly and periodic ones; or all about a
+    commit, with those of dispatches of the relay that the hub stands behind."""
     found = with_superseded(jobs()).filter(dispatch=None)
     if platform is not None:
-        found = found.filter(repository__platform=platform)
+        found = found.filter(repository__platform=platform, event_type__in=UNDISPATCHED_EVENTS)
     return found.filter(head_sha__startswith=sha) if sha else found
+
+
+def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
+    """Jobs about a pull request that the hub dispatched nothing for: the relay did, newest first."""
+    return with_superseded(jobs()).filter(dispatch=None, pr_number=number)
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:

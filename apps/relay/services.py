@@ -14,7 +14,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
-from apps.relay import policy
+from apps.relay import modes, policy
 from apps.relay.enums import DeliveryState, DispatchState
 from apps.relay.models import Delivery, Dispatch
 from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
@@ -91,17 +91,21 @@ def fan_out(*, delivery_pk: int, now: datetime.datetime) -> int:
     moved = Delivery.objects.filter(pk=delivery_pk, state=DeliveryState.RECEIVED).update(state=DeliveryState.FANNED_OUT)
     if moved != 1:
         return 0
-    event = Delivery.objects.values_list("event", flat=True).get(pk=delivery_pk)
-    listed = Repository.objects.filter(level__gt=UNLISTED).order_by("pk").values_list("pk", "events")
     dispatches = Dispatch.objects.bulk_create(
         [
             Dispatch(delivery_id=delivery_pk, repository_id=pk, created_at=now, changed_at=clock.real(now))
-            for pk, events in listed
-            if policy.participates(events, event)
+            for pk in recipients(delivery_pk)
         ]
     )
     wake(DISPATCH_PENDING, [str(dispatch.pk) for dispatch in dispatches], now=now)
     return len(dispatches)
+
+
+def recipients(delivery_pk: int) -> list[int]:
+    """The repositories (primary keys) that are listed and take part in a delivery's event."""
+    event = Delivery.objects.values_list("event", flat=True).get(pk=delivery_pk)
+    listed = Repository.objects.filter(level__gt=UNLISTED).order_by("pk").values_list("pk", "events")
+    return [pk for pk, events in listed if policy.participates(events, event)]
 
 
 def client_payload(delivery: Delivery) -> dict[str, Any]:
@@ -117,8 +121,11 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime) -> DispatchState 
     """Send one pending dispatch to GitHub. Returns its new state; None when it was not pending.
 
     Not reached: pending again, and the sweep tries later, ATTEMPTS_MAX times in all. Refused: given up, with GitHub's
-    words. `now` starts the attempt; acceptance is stamped when GitHub has answered.
+    words. `now` starts the attempt; acceptance is stamped when GitHub has answered. A mode that dispatches nothing
+    leaves it pending.
     """
+    if not modes.current().dispatches:
+        return None
     taken = Dispatch.objects.filter(pk=dispatch_pk, state=DispatchState.PENDING).update(
         state=DispatchState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
     )

@@ -159,7 +159,7 @@ def write(
         "artifact_url": callback.artifact_url,
         # Of a dispatched job the hub's own delivery says which commit and pull request, never the body.
         "head_sha": known.head_sha if known.dispatch_id else callback.head_sha,
-        "pr_number": known.pr_number if known.dispatch_id else None,
+        "pr_number": known.pr_number if known.dispatch_id else callback.pr_number,
         "status": report.status.value,
         "conclusion": report.conclusion,
         "bucket": bucket.value,

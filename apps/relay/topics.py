@@ -2,5 +2,6 @@
 
 DELIVERY_RECEIVED = "delivery_received"
 DISPATCH_PENDING = "dispatch_pending"
+FORWARD_PENDING = "forward_pending"
 # Key: `<repository pk>:<UTC day on which the job was first seen>`. Written by store.py, inside its statements.
 JOB_CHANGED = "job_changed"

@@ -12,7 +12,9 @@ from apps.results.metrics import BUCKETS, COUNTS, ENDED
 # dispatch queued for no time.
 _QUEUE = (
     "CASE WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
-    "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) END"
+    "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) "
+    # Nothing of the hub's own to measure from: the relay's measure, of a job that the relay dispatched.
+    "WHEN j.run_attempt = 1 AND j.dispatch_id IS NULL THEN j.relay_queue_seconds END"
 )
 
 _CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND {})"

@@ -9,6 +9,7 @@ from typing import Any
 
 from apps.simulator import shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
+from apps.simulator.checkruns import CheckRuns
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
 from apps.simulator.oauth import OAuth
@@ -34,6 +35,7 @@ class Answers:
         keys: SigningKeys,
         dispatches: Dispatches,
         oauth: OAuth,
+        checks: CheckRuns,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -42,6 +44,7 @@ class Answers:
         self._keys = keys
         self._dispatches = dispatches
         self._oauth = oauth
+        self._checks = checks
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -115,6 +118,20 @@ class Answers:
         event_type, client_payload = _dispatch_body(_object(request.json()))
         dispatch = self._dispatches.accept(repository.full_name, event_type, client_payload)
         return Answer(204, after=partial(self._dispatches.announce, dispatch))
+
+    def _list_check_runs(self, request: Request, full_name: str | None, number: str | None, sha: str) -> Answer:
+        repository = self._readable(request, full_name, number)
+        return repository if isinstance(repository, Answer) else self._checks.listing(request, sha)
+
+    def _readable(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
+        """A repository that the caller's installation token opens. Raises Refusal 401, 404."""
+        token = self._access.installation_token(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if token is None or not token.reaches(repository):
+            raise Refusal(404, "Not Found")
+        return repository
 
     def _repository(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
         """The repository a path names, or the redirect GitHub sends for its former name. Raises Refusal 404."""
@@ -265,6 +282,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
         ("GET", _REPOSITORY, Answers._get_repository),
         ("POST", _REPOSITORY + r"/dispatches", Answers._create_dispatch),
+        ("GET", _REPOSITORY + r"/commits/(?P<sha>[^/]+)/check-runs", Answers._list_check_runs),
         ("GET", r"/login/oauth/authorize", Answers._authorize),
         ("POST", r"/login/oauth/access_token", Answers._create_user_token),
         ("GET", r"/user", Answers._get_user),

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
+from apps.simulator.checkruns import CheckRuns
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.oauth import OAuth
@@ -71,6 +72,7 @@ class GitHubStandIn:
         self._directory = Directory()
         self._dispatches = Dispatches(keep, on_dispatch)
         self.people = People()
+        self.checks = CheckRuns()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._answers = Answers(
             access=Access(app_id, app_private_key),
@@ -78,6 +80,7 @@ class GitHubStandIn:
             keys=self._keys,
             dispatches=self._dispatches,
             oauth=self.oauth,
+            checks=self.checks,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()

@@ -82,8 +82,10 @@ def test_status(source: str, html: str) -> None:
 
 
 def test_the_trust_table_has_the_five_labels_and_explains_each() -> None:
-    assert list(TRUST) == ["measured", "verified", "corroborated", "self-reported", "contradicted"]
-    assert len({(tone, shape) for tone, shape, _meaning in TRUST.values()}) == 5
+    assert list(TRUST) == [
+        *("measured", "verified", "relay-verified", "corroborated", "self-reported", "contradicted"),
+    ]
+    assert len({(tone, shape) for tone, shape, _meaning in TRUST.values()}) == 6
     assert all(meaning.endswith(".") for _tone, _shape, meaning in TRUST.values())
 
 

@@ -41,9 +41,12 @@ STATUS: dict[str, tuple[str, str]] = {
     "sending": ("info", "◐"),
     "sent": ("info", "◆"),
     "given_up": ("bad", "■"),
+    "kept": ("quiet", "○"),
     # deliveries
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),
+    "intended": ("quiet", "◇"),
+    "refused": ("bad", "■"),
     "ignored": ("quiet", "⊘"),
     # proposals
     "waiting": ("info", "◔"),
@@ -62,6 +65,7 @@ STATUS: dict[str, tuple[str, str]] = {
 TRUST: dict[str, tuple[str, str, str]] = {
     "measured": ("good", "●", "The hub observed this itself, with its own clock and records."),
     "verified": ("good", "◆", "Identity: proven by a signed token. Conclusion: read from GitHub's own record."),
+    "relay-verified": ("info", "◇", "The relay that passed it on had verified it; the hub has its word."),
     "corroborated": ("info", "◐", "Stated by the platform and consistent with the tests it uploaded."),
     "self-reported": ("quiet", "○", "Stated by the platform; the hub holds nothing that confirms or denies it."),
     "contradicted": ("bad", "✕", "Stated by the platform, and another record says otherwise."),
@@ -292,11 +296,14 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
     """The header's links. `nav` in the context names the current one; otherwise the address does.
 
     `console_url` in the context adds the link to the console: set it only for those who have something there.
+    `relay_url` in the context adds the link to the relay's page: set it only for operators.
     `rejections_url` in the context adds the link to rejected callbacks: set it only for those who may see them.
     """
     items = [(key, reverse(name), text) for key, name, text in NAV]
     if console := context.get("console_url"):
         items.append(("console", str(console), "Console"))
+    if relay := context.get("relay_url"):
+        items.append(("relay", str(relay), "Relay"))
     if rejections := context.get("rejections_url"):
         items.append(("rejections", str(rejections), "Rejected callbacks"))
     path = getattr(context.get("request"), "path", "")
