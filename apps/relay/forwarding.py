@@ -27,7 +27,7 @@ _WAITING = (ForwardState.PENDING, ForwardState.SENDING)
 
 
 def keep(*, repository_name: str, delivery_id: str, order_key: str, raw: bytes, now: datetime.datetime) -> Forward:
-    """Keep a body for the dashboard, in the transaction that applies it; without its bytes where no dashboard is set."""
+    """Keep a body for the dashboard, in the transaction that applies it; without its bytes where none is set."""
     is_wanted = bool(settings.HUD_FORWARD_URL)
     forward = Forward.objects.create(
         repository_name=repository_name,

@@ -97,9 +97,7 @@ def test_below_l2_it_is_kept_privately(client: Client) -> None:
 def test_an_unlisted_repository_is_ignored_and_its_name_stands_for_operators(client: Client) -> None:
     assert said(post(client, post_body("success", repository="who/knows"))) == (200, {"ok": True, "status": "ignored"})
     assert (Job.objects.count(), Callback.objects.count()) == (0, 0)
-    assert list(Forward.objects.values_list("repository_name", "answer", "state")) == [
-        ("who/knows", "ignored", "kept")
-    ]
+    assert list(Forward.objects.values_list("repository_name", "answer", "state")) == [("who/knows", "ignored", "kept")]
 
 
 def test_a_nightly_is_one_informational_end(client: Client, kestrel: Any) -> None:
