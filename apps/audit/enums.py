@@ -12,6 +12,8 @@ class Action(models.TextChoices):
     REPOSITORY_ATTACHED = "repository.attached", "Repository attached to a platform"
     IDENTITY_PINNED = "repository.identity_pinned", "Identity pinned"
     IDENTITY_REPINNED = "repository.identity_repinned", "Identity corrected"
+    TENURE_IMPORTED = "repository.tenure_imported", "Earlier level imported"
+    HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"
     PROPOSAL_SUBMITTED = "proposal.submitted", "Proposal submitted"

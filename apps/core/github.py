@@ -62,6 +62,20 @@ class CheckRun:
     started_at: datetime.datetime | None
 
 
+@dataclass(frozen=True)
+class Compared:
+    """How `head` stands to `base`: it has `ahead_by` commits more and `behind_by` fewer since the merge base.
+
+    `commits` are those it has more, oldest first; fewer than `ahead_by` where GitHub has more pages than are read.
+    """
+
+    base_sha: str
+    merge_base_sha: str
+    ahead_by: int
+    behind_by: int
+    commits: tuple[str, ...]
+
+
 class GitHubClient:
     """Acts as the App's installation on one repository at a time. Safe to share between threads.
 
@@ -113,6 +127,25 @@ class GitHubClient:
                 if page * PER_PAGE >= body["total_count"]:
                     break
             return found
+
+    def compare(self, full_name: str, base: str, head: str) -> Compared:
+        """`GET /repos/{owner}/{repo}/compare/{base}...{head}`, up to PAGES_MAX pages. Each name a commit or a branch.
+        Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            commits: list[str] = []
+            for page in range(1, PAGES_MAX + 1):
+                path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}&page={page}"
+                body = _get(github, path)
+                commits += [str(commit["sha"]) for commit in body["commits"]]
+                if len(commits) >= body["total_commits"]:
+                    break
+            return Compared(
+                base_sha=str(body["base_commit"]["sha"]),
+                merge_base_sha=str(body["merge_base_commit"]["sha"]),
+                ahead_by=int(body["ahead_by"]),
+                behind_by=int(body["behind_by"]),
+                commits=tuple(commits),
+            )
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))

@@ -21,8 +21,8 @@ from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, platform_or_404
-from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, overview_groups, tiles
-from apps.relay import fields, identity, limits, modes
+from apps.public.selectors import WINDOW_DAYS, Place, Standing, figure_rows, overview_groups, place_on_main, tiles
+from apps.relay import fields, graph_selectors, identity, limits, modes
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -135,21 +135,32 @@ def commit(request: HttpRequest, sha: str) -> HttpResponse:
     if not _SHA.fullmatch(sha):
         raise Http404
     nightlies = relay_selectors.undispatched_jobs(sha=sha)[:JOBS_PAGE]
-    return _side_by_side(request, relay_selectors.deliveries_of_commit(sha), f"Commit {sha[:12]}", nightlies)
+    deliveries, place = relay_selectors.deliveries_of_commit(sha), place_on_main(sha)
+    return _side_by_side(request, deliveries, f"Commit {sha[:12]}", nightlies, place)
 
 
 def _side_by_side(
-    request: HttpRequest, deliveries: QuerySet[Delivery], heading: str, nightlies: Iterable[Job] = ()
+    request: HttpRequest,
+    deliveries: QuerySet[Delivery],
+    heading: str,
+    nightlies: Iterable[Job] = (),
+    place: Place | None = None,
 ) -> HttpResponse:
     shown, nightlies = list(deliveries[:DELIVERIES_SHOWN]), list(nightlies)
-    if not shown and not nightlies:
+    if not shown and not nightlies and place is None:
         raise Http404
     rounds = relay_selectors.rounds_of_deliveries(shown)
+    heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
+    bases = graph_selectors.bases_of(heads) if heads else {}
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
-        "deliveries": [(delivery, rounds.get(delivery.pk, [])) for delivery in shown],
+        "deliveries": [
+            (delivery, rounds.get(delivery.pk, []), bases.get((delivery.pr_number, delivery.head_sha)))
+            for delivery in shown
+        ],
         "nightlies": nightlies,
+        "place": place,
         "now": now(),
     }
     return render_page(request, "public/side_by_side.html", context)

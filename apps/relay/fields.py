@@ -18,6 +18,7 @@ from apps.relay.enums import JobStatus
 from apps.relay.policy import BUCKETS, DISPATCHED_EVENTS, UNDISPATCHED_EVENTS, Counts, Report
 
 BODY_MAX_BYTES = 1_048_576
+TIME_MAX = 40
 _INT32 = 2_147_483_647
 _DECIMAL = re.compile(r"[0-9]{1,20}", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -205,6 +206,11 @@ def sha(value: Any) -> str:
     """A commit's 40 hexadecimal digits; '' for anything else."""
     text = value.lower() if isinstance(value, str) else ""
     return text if _SHA.fullmatch(text) else ""
+
+
+def time(path: str, value: Any) -> datetime.datetime | None:
+    """A time with its zone, in UTC; None for an empty one. Raises Problem `malformed` that names `path`."""
+    return _time(path, value, TIME_MAX)
 
 
 def storable(text: str) -> str:

@@ -272,17 +272,22 @@ from apps.relay.models_adoption import (  # noqa: E402
     Intent,
     SeenCheck,
 )
+from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # noqa: E402
 
 __all__ = [
     "Callback",
     "CheckLook",
+    "Commit",
     "Comparison",
     "Delivery",
     "Difference",
     "Dispatch",
     "Forward",
+    "GraphState",
     "Intent",
     "Job",
+    "MainPush",
+    "MergeBase",
     "Rejection",
     "SeenCheck",
 ]

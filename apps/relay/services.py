@@ -14,7 +14,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
-from apps.relay import modes, policy
+from apps.relay import graph, modes, policy
 from apps.relay.enums import DeliveryState, DispatchState
 from apps.relay.models import Delivery, Dispatch
 from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
@@ -53,6 +53,7 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
         return "duplicate"
     if is_dispatched:
         wake(DELIVERY_RECEIVED, [str(delivery.pk)], now=now)
+        graph.note(delivery=delivery, body=body, now=now)
     return "accepted" if is_dispatched else "ignored"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from apps.simulator import shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
 from apps.simulator.checkruns import CheckRuns
+from apps.simulator.commits import Commits
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
 from apps.simulator.oauth import OAuth
@@ -36,6 +37,7 @@ class Answers:
         dispatches: Dispatches,
         oauth: OAuth,
         checks: CheckRuns,
+        commits: Commits,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -45,6 +47,7 @@ class Answers:
         self._dispatches = dispatches
         self._oauth = oauth
         self._checks = checks
+        self._commits = commits
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -122,6 +125,10 @@ class Answers:
     def _list_check_runs(self, request: Request, full_name: str | None, number: str | None, sha: str) -> Answer:
         repository = self._readable(request, full_name, number)
         return repository if isinstance(repository, Answer) else self._checks.listing(request, sha)
+
+    def _compare(self, request: Request, full_name: str | None, number: str | None, base: str, head: str) -> Answer:
+        repository = self._readable(request, full_name, number)
+        return repository if isinstance(repository, Answer) else self._commits.compare(request, base, head)
 
     def _readable(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
         """A repository that the caller's installation token opens. Raises Refusal 401, 404."""
@@ -283,6 +290,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", _REPOSITORY, Answers._get_repository),
         ("POST", _REPOSITORY + r"/dispatches", Answers._create_dispatch),
         ("GET", _REPOSITORY + r"/commits/(?P<sha>[^/]+)/check-runs", Answers._list_check_runs),
+        ("GET", _REPOSITORY + r"/compare/(?P<base>[^/]+)\.\.\.(?P<head>[^/]+)", Answers._compare),
         ("GET", r"/login/oauth/authorize", Answers._authorize),
         ("POST", r"/login/oauth/access_token", Answers._create_user_token),
         ("GET", r"/user", Answers._get_user),

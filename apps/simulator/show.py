@@ -164,6 +164,7 @@ class Show:
         self._sent += 1
         self._last_sign = time.monotonic()
         try:
+            self._github.commits.learn(event.name, event.body)
             answer = self._upstream.send(event)
             if answer.status_code >= 400:
                 log.warning("The hub refused %s: %d", event, answer.status_code)

@@ -16,6 +16,7 @@ from typing import Any, Self
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
 from apps.simulator.checkruns import CheckRuns
+from apps.simulator.commits import Commits
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.oauth import OAuth
@@ -73,6 +74,7 @@ class GitHubStandIn:
         self._dispatches = Dispatches(keep, on_dispatch)
         self.people = People()
         self.checks = CheckRuns()
+        self.commits = Commits()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._answers = Answers(
             access=Access(app_id, app_private_key),
@@ -81,6 +83,7 @@ class GitHubStandIn:
             dispatches=self._dispatches,
             oauth=self.oauth,
             checks=self.checks,
+            commits=self.commits,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()

@@ -20,5 +20,5 @@ def test_every_task_goes_to_one_of_the_two_queues() -> None:
 
 def test_every_topic_has_its_handler() -> None:
     assert set(wakeups._handlers) == {"repository_unpinned", "delivery_received", "dispatch_pending"} | {
-        *("job_changed", "notice_pending", "forward_pending"),
+        *("job_changed", "notice_pending", "forward_pending", "graph_pending"),
     }

@@ -42,7 +42,7 @@ def chip(tone: str, shape: str, text: str) -> str:
 WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral",
     "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out", "ignored",
-    "waiting", "returned", "accepted", "withdrawn",
+    "intended", "refused", "kept", "waiting", "returned", "accepted", "withdrawn",
     "met", "not met", "no result", "ok", "broken",
 }  # fmt: skip
 

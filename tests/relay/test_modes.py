@@ -8,6 +8,7 @@ from django.core.checks import run_checks
 from django.test import Client, override_settings
 
 from accelhub.checks import TAG
+from accelhub.env import BASE_DIR
 from apps.core.clock import now
 from apps.relay import checknames, services, tasks
 from apps.relay.models import Delivery, Dispatch, Intent
@@ -35,6 +36,16 @@ def test_doors_and_deeds_are_those_of_the_table(client: Client, downstream: Call
         assert (made.start().status_code == 200) is mode.takes_callbacks
         assert (post(client, post_body()).status_code == 200) is mode.takes_results
         assert checknames.may_publish("crcr/a/b/CI/build", SHA, now=now()) is mode.publishes_checks
+
+
+def test_the_operators_guide_has_the_table() -> None:
+    def said(is_so: bool) -> str:
+        return "yes" if is_so else "no"
+
+    guide = (BASE_DIR / "docs" / "operator.md").read_text()
+    for mode in MODES.values():
+        doors = (mode.takes_webhooks, mode.dispatches, mode.takes_callbacks, mode.takes_results, mode.publishes_checks)
+        assert f"| `{mode.name}` | {' | '.join(map(said, doors))} |\n" in guide
 
 
 @pytest.mark.django_db

@@ -1,0 +1,17 @@
+"""Background tasks about upstream itself: the order of its commits, and the webhooks it sent."""
+
+from celery import shared_task
+
+from apps.core.clock import now
+from apps.relay import graph
+
+
+def enqueue_graph(keys: list[str]) -> None:
+    """Wake-up handler of `graph_pending`."""
+    settle_graph.delay()
+
+
+@shared_task
+def settle_graph() -> int:
+    """Place pushes and find merge bases that are due."""
+    return graph.settle(now=now())
