@@ -7,7 +7,7 @@ between the last commit known and a push (a missed webhook, a forced push), GitH
 import datetime
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -81,12 +81,12 @@ def _tip() -> Commit | None:
 
 
 def _settle_push(push: MainPush, now: datetime.datetime) -> None:
-    tip = _tip()
-    if not _is_placed(push.after) and (tip is None or push.before == tip.sha):
-        if shas := _pushed(push):
-            _append(tip.sha if tip else push.before, shas, now)
+    body, tip = json.loads(push.delivery.body), _tip()
+    is_forced = body.get("forced") is True
+    if not is_forced and not _is_placed(push.after) and (tip is None or push.before == tip.sha):
+        _append(push.before, _pushed(body, push.after), now)
         tip = _tip()
-    if not _is_placed(push.after):
+    if is_forced or not _is_placed(push.after):
         # Something is missing in between, or was forced away: what main is now, GitHub knows.
         base = tip.sha if tip else push.before
         compared = client().compare(settings.UPSTREAM_REPO, base, MAIN)
@@ -103,18 +103,18 @@ def _is_placed(sha: str) -> bool:
     return Commit.objects.filter(sha=sha, position__isnull=False).exists()
 
 
-def _pushed(push: MainPush) -> list[str]:
+def _pushed(body: dict[str, Any], after: str) -> list[str]:
     """The commits of a push in order, where its webhook tells them all; else none."""
-    body = json.loads(push.delivery.body)
     rows = body.get("commits")
     shas = [fields.sha(row.get("id")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    is_whole = bool(shas) and shas[-1] == push.after and all(shas) and len(shas) < PUSH_COMMITS_MAX
-    return shas if is_whole and body.get("forced") is not True else []
+    return shas if shas and shas[-1] == after and all(shas) and len(shas) < PUSH_COMMITS_MAX else []
 
 
 @transaction.atomic
-def _append(parent: str, shas: Iterable[str], now: datetime.datetime) -> None:
+def _append(parent: str, shas: Sequence[str], now: datetime.datetime) -> None:
     """Put commits behind `parent` in order. The first commit of all stands at 0."""
+    if not shas:
+        return
     _lock()
     known = Commit.objects.filter(sha=parent, position__isnull=False).first()
     if known is None:
@@ -133,10 +133,9 @@ def _append(parent: str, shas: Iterable[str], now: datetime.datetime) -> None:
 @transaction.atomic
 def _follow(base: str, compared: Compared, now: datetime.datetime) -> None:
     """Go on from `base` to what main is now; what is not on it any more leaves."""
-    if compared.behind_by:
+    start = Commit.objects.filter(sha=base, position__isnull=False).first()
+    if compared.behind_by and start is not None and start.position is not None:
         _lock()
-        start = Commit.objects.get(sha=base)
-        assert start.position is not None
         left = start.position - compared.behind_by
         Commit.objects.filter(position__gt=left).update(position=None)
         if not Commit.objects.filter(position=left).exists():
