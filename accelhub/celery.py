@@ -34,6 +34,7 @@ BEAT = [
     ("apps.relay.tasks_adoption.look_at_checks", 120, "check runs that GitHub shows: whose they are, what they say"),
     ("apps.relay.tasks_adoption.compare_deliveries", 120, "shadow mode: what the hub would do beside what was done"),
     ("apps.relay.tasks_upstream.settle_graph", 60, "commits to be placed whose task was lost, or whose turn has come"),
+    ("apps.relay.tasks_upstream.compare_delivery_log", 300, "webhooks that GitHub sent and the hub did not get"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),

@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from django.conf import settings
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
 PER_PAGE, PAGES_MAX = 100, 10
+# Of the App's log of webhooks, which holds those of every repository it is installed on.
+LOG_PAGES_MAX = 100
 TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 
 
@@ -74,6 +77,18 @@ class Compared:
     ahead_by: int
     behind_by: int
     commits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HookDelivery:
+    """One attempt to deliver a webhook, as GitHub's log has it. `github_id` is the attempt's, `delivery_id` the
+    webhook's own: a redelivery has it again."""
+
+    github_id: int
+    delivery_id: str
+    at: datetime.datetime
+    event: str
+    repository_id: int | None
 
 
 class GitHubClient:
@@ -146,6 +161,37 @@ class GitHubClient:
                 behind_by=int(body["behind_by"]),
                 commits=tuple(commits),
             )
+
+    def hook_deliveries(self, *, since: datetime.datetime) -> tuple[list[HookDelivery], bool]:
+        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, and whether those are all: at most
+        LOG_PAGES_MAX pages are read. Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._as_app() as github:
+            found: list[HookDelivery] = []
+            path: str | None = f"/app/hook/deliveries?per_page={PER_PAGE}"
+            for _ in range(LOG_PAGES_MAX):
+                status, headers, output = github.requester.requestJson("GET", path)
+                if status != requests.codes.ok:
+                    raise github.requester.createException(status, headers, _object(output))
+                page = [_hook_delivery(row) for row in json.loads(output)]
+                found += [one for one in page if one.at >= since]
+                path = _next_page(headers.get("link", ""))
+                if path is None or any(one.at < since for one in page):
+                    return found, True
+            return found, False
+
+    def redeliver(self, github_id: int) -> None:
+        """`POST /app/hook/deliveries/{id}/attempts` as the App: GitHub sends that webhook again, soon.
+        Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._as_app() as github:
+            path = f"/app/hook/deliveries/{github_id}/attempts"
+            status, headers, output = github.requester.requestJson("POST", path)
+            if status != requests.codes.accepted:
+                raise github.requester.createException(status, headers, _object(output))
+
+    def _as_app(self) -> Github:
+        if not all(self._app):
+            raise GitHubUnavailable("no GitHub App is set up: ACCELHUB_GITHUB_APP_ID, ACCELHUB_GITHUB_APP_PRIVATE_KEY")
+        return Github(auth=Auth.AppAuth(*self._app), **self._options(TIMEOUT_SECONDS))
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))
@@ -277,6 +323,25 @@ def _check_run(row: dict[str, Any]) -> CheckRun:
         app_name=str(row["app"].get("name", "")),
         started_at=datetime.datetime.fromisoformat(started) if started else None,
     )
+
+
+def _hook_delivery(row: dict[str, Any]) -> HookDelivery:
+    return HookDelivery(
+        github_id=int(row["id"]),
+        delivery_id=str(row["guid"]),
+        at=datetime.datetime.fromisoformat(row["delivered_at"]),
+        event=str(row["event"]),
+        repository_id=row.get("repository_id"),
+    )
+
+
+def _next_page(link: str) -> str | None:
+    """Path and query of the next page, from GitHub's Link header."""
+    for part in requests.utils.parse_header_links(link):
+        if part.get("rel") == "next":
+            url = urlsplit(part["url"])
+            return f"/app/hook/deliveries?{url.query}"
+    return None
 
 
 def _object(output: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.public import components, directory, views
+from apps.public import components, directory, status, views
 
 app_name = "public"
 urlpatterns = [
@@ -12,5 +12,6 @@ urlpatterns = [
     path("jobs/<uuid:public_id>/", views.job, name="job"),
     path("rejections/", directory.rejections, name="rejections"),
     path("staff/components/", components.components, name="components"),
+    path("status/", status.status, name="status"),
     path("policy/", views.policy, name="policy"),
 ]

@@ -1,5 +1,6 @@
 """Read-only pages that compose several apps. No models, no rules."""
 
+import datetime
 import re
 import uuid
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, platform_or_404
 from apps.public.selectors import WINDOW_DAYS, Place, Standing, figure_rows, overview_groups, place_on_main, tiles
-from apps.relay import fields, graph_selectors, identity, limits, modes
+from apps.relay import fields, graph_selectors, identity, limits, missed, modes
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -56,6 +57,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "groups": groups,
         "tiles": tiles(groups, moment),
         "window_days": WINDOW_DAYS,
+        "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "decisions": [
             (event, audit_selectors.body_of(event)) for event in audit_selectors.decisions()[:DECISIONS_SHOWN]
         ],
@@ -92,6 +94,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         ],
         "figures": figure_rows(found, moment),
         "window_days": WINDOW_DAYS,
+        "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "views": VIEWS,
         "view": view,
         "page": _page_of_view(found, view, request.GET.get("page")),

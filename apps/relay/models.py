@@ -22,6 +22,8 @@ class Delivery(models.Model):
     action = models.CharField(max_length=40, blank=True)
     state = models.CharField(max_length=20, choices=DeliveryState.choices)
     received_at = models.DateTimeField()
+    # GitHub sent it first while the hub was out, and again when asked (apps/relay/missed.py).
+    is_late = models.BooleanField(default=False)
     body = models.TextField(blank=True)
     pr_number = models.BigIntegerField(null=True, blank=True)
     title = models.CharField(max_length=300, blank=True)
@@ -171,9 +173,14 @@ class Job(models.Model):
         if self.run_attempt == 1 and self.dispatch is None and self.relay_queue_seconds is not None:
             return float(self.relay_queue_seconds)
         sent_at = self.dispatch.sent_at if self.dispatch else None
-        if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None:
+        if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None or self.is_late:
             return None
         return max(0.0, (self.start_seen_at - sent_at).total_seconds())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its webhook came late, by the hub's fault: then its waiting is not the downstream's."""
+        return self.dispatch is not None and self.dispatch.delivery.is_late
 
     @property
     def execution_seconds(self) -> float | None:
@@ -273,6 +280,7 @@ from apps.relay.models_adoption import (  # noqa: E402
     SeenCheck,
 )
 from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # noqa: E402
+from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState  # noqa: E402
 
 __all__ = [
     "Callback",
@@ -280,14 +288,18 @@ __all__ = [
     "Commit",
     "Comparison",
     "Delivery",
+    "DeliveryLog",
     "Difference",
     "Dispatch",
     "Forward",
     "GraphState",
+    "HubOutage",
     "Intent",
     "Job",
     "MainPush",
     "MergeBase",
+    "MissedDelivery",
+    "MissedState",
     "Rejection",
     "SeenCheck",
 ]

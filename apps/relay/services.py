@@ -14,7 +14,7 @@ from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import UNLISTED
-from apps.relay import graph, modes, policy
+from apps.relay import graph, missed, modes, policy
 from apps.relay.enums import DeliveryState, DispatchState
 from apps.relay.models import Delivery, Dispatch
 from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
@@ -46,6 +46,7 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
             "state": DeliveryState.RECEIVED if is_dispatched else DeliveryState.IGNORED,
             "received_at": now,
             "body": raw if is_dispatched else "",
+            "is_late": missed.arrived_late(delivery_id, now=now),
             **_facts(event, body),
         },
     )

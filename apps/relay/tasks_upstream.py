@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.relay import graph
+from apps.relay import graph, missed, modes
 
 
 def enqueue_graph(keys: list[str]) -> None:
@@ -15,3 +15,9 @@ def enqueue_graph(keys: list[str]) -> None:
 def settle_graph() -> int:
     """Place pushes and find merge bases that are due."""
     return graph.settle(now=now())
+
+
+@shared_task
+def compare_delivery_log() -> int:
+    """Find webhooks that GitHub sent and the hub did not get, and ask for them again."""
+    return missed.compare(now=now()) if modes.current().takes_webhooks else 0

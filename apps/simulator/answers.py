@@ -13,6 +13,7 @@ from apps.simulator.checkruns import CheckRuns
 from apps.simulator.commits import Commits
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
+from apps.simulator.hooks import Hooks
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import CLAIMS, SigningKeys
 from apps.simulator.wire import Answer, Refusal, Request
@@ -38,6 +39,7 @@ class Answers:
         oauth: OAuth,
         checks: CheckRuns,
         commits: Commits,
+        hooks: Hooks,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -48,6 +50,7 @@ class Answers:
         self._oauth = oauth
         self._checks = checks
         self._commits = commits
+        self._hooks = hooks
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -60,6 +63,14 @@ class Answers:
     def _get_app(self, request: Request) -> Answer:
         self._access.require_app(request.bearer())
         return Answer(200, shapes.app(self._access.app_id, self._url()))
+
+    def _list_hook_deliveries(self, request: Request) -> Answer:
+        self._access.require_app(request.bearer())
+        return self._hooks.listing(request, self._url())
+
+    def _redeliver(self, request: Request, number: str) -> Answer:
+        self._access.require_app(request.bearer())
+        return self._hooks.redeliver(int(number))
 
     def _get_installation(self, request: Request, full_name: str | None, number: str | None) -> Answer:
         self._access.require_app(request.bearer())
@@ -285,6 +296,8 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
     (method, re.compile(pattern), view)
     for method, pattern, view in (
         ("GET", r"/app", Answers._get_app),
+        ("GET", r"/app/hook/deliveries", Answers._list_hook_deliveries),
+        ("POST", r"/app/hook/deliveries/(?P<number>\d{1,18})/attempts", Answers._redeliver),
         ("POST", r"/app/installations/(?P<installation>\d{1,18})/access_tokens", Answers._create_token),
         ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
         ("GET", _REPOSITORY, Answers._get_repository),

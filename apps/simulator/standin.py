@@ -19,6 +19,7 @@ from apps.simulator.checkruns import CheckRuns
 from apps.simulator.commits import Commits
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
+from apps.simulator.hooks import Hooks
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
@@ -75,6 +76,7 @@ class GitHubStandIn:
         self.people = People()
         self.checks = CheckRuns()
         self.commits = Commits()
+        self.hooks = Hooks()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._answers = Answers(
             access=Access(app_id, app_private_key),
@@ -84,6 +86,7 @@ class GitHubStandIn:
             oauth=self.oauth,
             checks=self.checks,
             commits=self.commits,
+            hooks=self.hooks,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()

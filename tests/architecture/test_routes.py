@@ -26,6 +26,7 @@ ROUTES: dict[str, Access] = {
     "rejections/": Open.SIGNED_IN,
     "staff/components/": Permission.COMPONENT_VIEW,
     "policy/": Open.PUBLIC,
+    "status/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
     "register/": Open.SIGNED_IN,
