@@ -147,19 +147,19 @@ class GitHubClient:
         """`GET /repos/{owner}/{repo}/compare/{base}...{head}`, up to PAGES_MAX pages. Each name a commit or a branch.
         Raises GitHubUnavailable or GitHubRefused."""
         with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
-            commits: list[str] = []
-            for page in range(1, PAGES_MAX + 1):
-                path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}&page={page}"
-                body = _get(github, path)
-                commits += [str(commit["sha"]) for commit in body["commits"]]
-                if len(commits) >= body["total_commits"]:
+            path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}"
+            body = _get(github, path)
+            rows = list(body["commits"])
+            for page in range(2, PAGES_MAX + 1):
+                if len(rows) >= body["total_commits"]:
                     break
+                rows += _get(github, f"{path}&page={page}")["commits"]
             return Compared(
                 base_sha=str(body["base_commit"]["sha"]),
                 merge_base_sha=str(body["merge_base_commit"]["sha"]),
                 ahead_by=int(body["ahead_by"]),
                 behind_by=int(body["behind_by"]),
-                commits=tuple(commits),
+                commits=tuple(str(row["sha"]) for row in rows),
             )
 
     def hook_deliveries(self, *, since: datetime.datetime) -> tuple[list[HookDelivery], bool]:
@@ -167,7 +167,7 @@ class GitHubClient:
         LOG_PAGES_MAX pages are read. Raises GitHubUnavailable or GitHubRefused."""
         with _translated(), self._as_app() as github:
             found: list[HookDelivery] = []
-            path: str | None = f"/app/hook/deliveries?per_page={PER_PAGE}"
+            path = f"/app/hook/deliveries?per_page={PER_PAGE}"
             for _ in range(LOG_PAGES_MAX):
                 status, headers, output = github.requester.requestJson("GET", path)
                 if status != requests.codes.ok:
@@ -175,7 +175,7 @@ class GitHubClient:
                 page = [_hook_delivery(row) for row in json.loads(output)]
                 found += [one for one in page if one.at >= since]
                 path = _next_page(headers.get("link", ""))
-                if path is None or any(one.at < since for one in page):
+                if not path or any(one.at < since for one in page):
                     return found, True
             return found, False
 
@@ -335,13 +335,13 @@ def _hook_delivery(row: dict[str, Any]) -> HookDelivery:
     )
 
 
-def _next_page(link: str) -> str | None:
-    """Path and query of the next page, from GitHub's Link header."""
+def _next_page(link: str) -> str:
+    """Path and query of the log's next page, from GitHub's Link header; '' where there is none."""
     for part in requests.utils.parse_header_links(link):
         if part.get("rel") == "next":
             url = urlsplit(part["url"])
             return f"/app/hook/deliveries?{url.query}"
-    return None
+    return ""
 
 
 def _object(output: str) -> dict[str, Any]:

@@ -52,14 +52,16 @@ def settle(*, now: datetime.datetime) -> int:
     """Answer what is due, oldest first, AT_ONCE of each kind. Returns how many questions were looked at."""
     pushes = MainPush.objects.filter(state=GraphState.PENDING, due_at__lte=now).select_related("delivery")
     bases = MergeBase.objects.filter(state=GraphState.PENDING, due_at__lte=now)
-    looked = 0
-    for question in [*pushes.order_by("pk")[:AT_ONCE], *bases.order_by("pk")[:AT_ONCE]]:
-        looked += 1
+    questions: list[MainPush | MergeBase] = [*pushes.order_by("pk")[:AT_ONCE], *bases.order_by("pk")[:AT_ONCE]]
+    for question in questions:
         try:
-            _settle_push(question, now) if isinstance(question, MainPush) else _settle_base(question, now)
+            if isinstance(question, MainPush):
+                _settle_push(question, now)
+            else:
+                _settle_base(question, now)
         except (GitHubRefused, GitHubUnavailable) as problem:
             _wait(question, str(problem), now)
-    return looked
+    return len(questions)
 
 
 def _wait(question: MainPush | MergeBase, error: str, now: datetime.datetime) -> None:

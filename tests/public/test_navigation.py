@@ -29,3 +29,12 @@ def test_the_link_to_refused_callbacks_is_for_those_who_may_see_some(client: Cli
         if 'href="/rejections/"' in html:
             offered.add(name)
     assert offered == {"member", "operator", "admin"}
+
+
+def test_the_link_beside_the_relay_is_for_who_runs_the_hub(client: Client) -> None:
+    offered = set()
+    for role in (None, Role.MAINTAINER, Role.OPERATOR, Role.ADMIN):
+        client.force_login(user(role))
+        if 'href="/console/relay/"' in client.get("/").content.decode():
+            offered.add(role)
+    assert offered == {Role.OPERATOR, Role.ADMIN}

@@ -79,7 +79,7 @@ def settle(*, later: float = 0.0) -> int:
     return graph.settle(now=now() + datetime.timedelta(seconds=later))
 
 
-def placed() -> list[tuple[str, str, int]]:
+def placed() -> list[tuple[str, str, int | None]]:
     rows = Commit.objects.filter(position__isnull=False).order_by("position")
     return list(rows.values_list("sha", "parent_sha", "position"))
 

@@ -63,8 +63,8 @@ class App:
 
 
 def outages() -> list[tuple[Any, ...]]:
-    rows = missed.outages()
-    return [(o.started_at, o.ended_at, o.missed_count, o.recovered_count, o.lost_count) for o in rows]
+    fields = ("started_at", "ended_at", "missed_count", "recovered_count", "lost_count")
+    return list(missed.outages().values_list(*fields))
 
 
 def test_what_was_missed_is_asked_for_and_comes(app: App) -> None:

@@ -29,6 +29,7 @@ def test_a_delivery_is_stored_and_answered_before_anything_is_sent(client: Clien
     assert Delivery.objects.get().body.encode() == raw
     assert list(Wakeup.objects.values_list("topic", "key")) == [
         ("delivery_received", str(Delivery.objects.get().pk)),
+        ("graph_pending", "graph"),
     ]
 
 
