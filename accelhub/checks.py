@@ -150,7 +150,7 @@ def mode_is_known(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = f"Use one of {', '.join(MODES)}."
         return [Error(f"ACCELHUB_MODE is {settings.MODE!r}.", hint=hint, id="accelhub.E020")]
     errors: list[CheckMessage] = []
-    if MODES[settings.MODE].takes_results and not settings.HUD_BOT_KEY:
+    if not MODES[settings.MODE].dispatches and not settings.HUD_BOT_KEY:
         hint = "Set the key that the relay sends as x-hud-internal-bot, or use the mode active."
         errors.append(Error(f"{settings.MODE} mode without ACCELHUB_HUD_BOT_KEY.", hint=hint, id="accelhub.E021"))
     if settings.HUD_FORWARD_URL and not _is_trusted(settings.HUD_FORWARD_URL):

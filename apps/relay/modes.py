@@ -36,7 +36,7 @@ MODES: dict[str, Mode] = {
     for mode in (
         Mode(OBSERVER, False, False, False, True, False, "stands behind the relay: keeps and passes on its results"),
         Mode(SHADOW, True, False, False, True, False, "also computes what it would do, and compares"),
-        Mode(ACTIVE, True, True, True, False, True, "is the relay"),
+        Mode(ACTIVE, True, True, True, True, True, "is the relay; takes the end of what another had dispatched"),
     )
 }
 

@@ -69,7 +69,7 @@ def results(request: HttpRequest) -> HttpResponse:
     except Problem as problem:
         callbacks.count_rejection(problem=problem, identity=None, standing=None, now=moment)
         raise
-    modes.require(modes.current().takes_results, "it takes callbacks itself, not a relay's results")
+    modes.require(modes.current().takes_results, "it takes no relay's results")
     length = request.headers.get("Content-Length", "0")
     if length.isdigit() and int(length) > BODY_MAX_BYTES:
         raise Problem("too_large", f"The body has {length} bytes, at most {BODY_MAX_BYTES} are read.")
@@ -85,8 +85,8 @@ def _verify_key(sent: str) -> None:
 def accept(*, raw: bytes, now: datetime.datetime) -> str:
     """Keep one post for the dashboard and apply its callback, in one transaction. Returns what became of it.
 
-    What the hub's stricter reading refuses still goes on to the dashboard: it stood there before, and may take it.
-    Raises Problem `malformed`.
+    What only the hub refuses still goes on to the dashboard: it stood there before, and may take it.
+    Raises Problem `malformed`, `other_mode`, `unavailable`.
     """
     post = read(raw)
     refusal: Problem | None = None
@@ -163,7 +163,7 @@ def _seconds(metrics: dict[str, Any], name: str) -> int | None:
 
 
 def _apply(post: Post, *, body_digest: str, now: datetime.datetime) -> str:
-    """Apply the callback inside a post. Raises Problem `malformed`, `unavailable`."""
+    """Apply the callback inside a post. Raises Problem `malformed`, `other_mode`, `unavailable`."""
     try:
         callback = fields.read_object(post.payload, body_digest=body_digest)
         if not callback.event_type:
@@ -187,6 +187,8 @@ def _apply(post: Post, *, body_digest: str, now: datetime.datetime) -> str:
 def _write(repository_id: int, callback: fields.Callback, post: Post, now: datetime.datetime) -> str | None:
     """Read, decide, write. None when another post of the job was faster: then all of it again."""
     known = store.read(repository_id, callback)
+    # Two relays at once: of what the hub dispatches, it hears from the downstream itself.
+    modes.require(known.dispatch_id is None or not modes.current().dispatches, "it dispatched this delivery itself")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     if is_dispatched:
         callback = dataclasses.replace(

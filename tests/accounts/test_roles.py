@@ -13,7 +13,7 @@ from tests.factories.listing import user
 
 LEVEL, RENAME = Permission.LEVEL_CHANGE, Permission.PLATFORM_RENAME
 PRIVATE, REJECTION = Permission.CALLBACK_VIEW_PRIVATE, Permission.REJECTION_VIEW
-COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
+COMPONENT, PROPOSAL, RELAY = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE, Permission.RELAY_VIEW
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
@@ -22,8 +22,8 @@ def test_each_role_has_exactly_these_permissions() -> None:
         Role.VISITOR: (set(), set()),
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP}),
         Role.MAINTAINER: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, COMPONENT}, set()),
-        Role.OPERATOR: ({REJECTION, COMPONENT, TABLES}, set()),
-        Role.ADMIN: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, REJECTION, COMPONENT, TABLES, USER}, set()),
+        Role.OPERATOR: ({REJECTION, RELAY, COMPONENT, TABLES}, set()),
+        Role.ADMIN: ({LEVEL, RENAME, MEMBERSHIP, PROPOSAL, REJECTION, RELAY, COMPONENT, TABLES, USER}, set()),
     }
 
 

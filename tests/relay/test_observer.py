@@ -8,7 +8,8 @@ import pytest
 from django.test import Client, override_settings
 
 from apps.core.models import Wakeup
-from apps.relay.models import Callback, Forward, Job, Rejection
+from apps.relay import tasks
+from apps.relay.models import Callback, Delivery, Forward, Job, Rejection
 from apps.relay.observer import BODY_MAX_BYTES
 from apps.relay.policy import trust_of
 from tests.factories.listing import listed
@@ -178,6 +179,16 @@ def test_an_observer_takes_no_webhook_and_no_callback(client: Client, downstream
     assert list(Rejection.objects.values_list("code", flat=True)) == ["other_mode"]
 
 
-def test_an_active_hub_takes_no_results(client: Client) -> None:
+def test_an_active_hub_takes_the_end_of_what_the_relay_had_dispatched_and_no_more(
+    client: Client, downstream: Any, kestrel: Any
+) -> None:
+    post(client, post_body())
+    downstream(KESTREL)
     with override_settings(MODE="active"):
-        assert refusal(post(client, post_body()))[:2] == (409, "other_mode")
+        assert said(post(client, post_body("success"))) == (200, {"ok": True, "status": "applied"})
+        send_webhook(client, PAYLOAD, delivery_id="d-2")
+        tasks.fan_out_deliveries([str(Delivery.objects.get().pk)])
+        answer = post(client, post_body("success", delivery_id="d-2"))
+    assert refusal(answer)[:2] == (409, "other_mode")
+    assert answer.json()["detail"] == "This hub runs in the mode active: it dispatched this delivery itself."
+    assert list(Job.objects.values_list("delivery_id", "conclusion")) == [("d-1", "success")]
