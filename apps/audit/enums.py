@@ -28,6 +28,8 @@ class Action(models.TextChoices):
     ALARM_RAISED = "allowlist.alarm_raised", "Allowlist file not taken"
     ALARM_CLEARED = "allowlist.alarm_cleared", "Allowlist file taken again"
     FILE_ACCEPTED = "allowlist.file_accepted", "Allowlist file accepted"
+    TENURE_IMPORTED = "repository.tenure_imported", "Earlier level imported"
+    HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"
     PROPOSAL_SUBMITTED = "proposal.submitted", "Proposal submitted"

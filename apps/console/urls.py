@@ -1,10 +1,11 @@
 from django.urls import path
 
-from apps.console import account, people, views
+from apps.console import account, people, relay, views
 
 app_name = "console"
 urlpatterns = [
     path("console/", views.console, name="console"),
+    path("console/relay/", relay.relay, name="relay"),
     path("account/", account.account, name="account"),
     path("people/", people.people, name="people"),
     path("people/organisations/", people.organisations, name="organisations"),

@@ -8,6 +8,7 @@ class DeliveryState(models.TextChoices):
     FANNED_OUT = "fanned_out", "fanned out"
     HANDLED = "handled", "handled by the hub itself"
     IGNORED = "ignored", "ignored"
+    INTENDED = "intended", "intended: computed in shadow mode, sent to nobody"
 
 
 class DispatchState(models.TextChoices):
@@ -55,6 +56,8 @@ class Flag(models.TextChoices):
     ABSURD_TIMES = "absurd_times", "the times it reports cannot be true"
     INFERRED = "inferred", "ended by the hub: nothing was heard until its limit"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
+    RELAYED = "relayed", "forwarded by the relay, whose word its identity is"
+    IMPORTED = "imported", "imported from the relay's history"
 
 
 class Provenance(models.TextChoices):
