@@ -34,6 +34,8 @@ class Action(models.TextChoices):
     TRANSFER_REFUSED = "repository.transfer_refused", "New owner refused"
     PIPELINE_MAPPED = "pipeline.mapped", "Pipeline mapped to a repository"
     PIPELINE_UNMAPPED = "pipeline.unmapped", "Pipeline mapping removed"
+    TENURE_IMPORTED = "repository.tenure_imported", "Earlier level imported"
+    HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"
     PROPOSAL_SUBMITTED = "proposal.submitted", "Proposal submitted"
