@@ -277,6 +277,6 @@ def test_the_page_asks_as_often_for_one_row_as_for_three(
         with override_settings(HUD_FORWARD_URL="http://127.0.0.1:9/"):
             post(client, json.loads(json.dumps(post_body("", repository=repository.full_name))))
     client.force_login(user(Role.OPERATOR))
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         page = Page(client.get("/console/relay/"))
     assert (len(page.tables["forwards"]), len(page.tables["differences-head"])) == (rows, rows)
