@@ -14,6 +14,7 @@ from django.db import connection
 
 from accelhub.env import is_loopback
 from apps.platforms.authority import AUTHORITIES, FILE, address
+from apps.relay.modes import MODES
 
 TAG = "accelhub"
 ALLOWLIST_ID = "accelhub.E012"
@@ -186,6 +187,25 @@ def secret_key_is_long(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return []
     hint = f"Write at least {SECRET_KEY_MIN}: python -c 'import secrets; print(secrets.token_urlsafe(48))'."
     return [Error(f"ACCELHUB_SECRET_KEY has {length} characters.", hint=hint, id="accelhub.E011")]
+
+
+@register(TAG, Tags.security)
+def mode_is_known(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The mode is one of the table's, and has what it stands on."""
+    if settings.MODE not in MODES:
+        hint = f"Use one of {', '.join(MODES)}."
+        return [Error(f"ACCELHUB_MODE is {settings.MODE!r}.", hint=hint, id="accelhub.E020")]
+    errors: list[CheckMessage] = []
+    if not MODES[settings.MODE].dispatches and not settings.HUD_BOT_KEY:
+        hint = "Set the key that the relay sends as x-hud-internal-bot, or use the mode active."
+        errors.append(Error(f"{settings.MODE} mode without ACCELHUB_HUD_BOT_KEY.", hint=hint, id="accelhub.E021"))
+    if settings.HUD_FORWARD_URL and not _is_trusted(settings.HUD_FORWARD_URL):
+        hint = "Use https; http is for loopback in debug or demo mode."
+        errors.append(Error(f"ACCELHUB_HUD_FORWARD_URL is {settings.HUD_FORWARD_URL}.", hint=hint, id="accelhub.E022"))
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,40}", settings.CHECK_PREFIX):
+        hint = "Use up to 40 letters, digits, dots, lines or underscores: the names of check runs begin with it."
+        errors.append(Error(f"ACCELHUB_CHECK_PREFIX is {settings.CHECK_PREFIX!r}.", hint=hint, id="accelhub.E023"))
+    return errors
 
 
 def _is_trusted(address: str) -> bool:

@@ -26,6 +26,15 @@ GITHUB_APP_ID = env.str("ACCELHUB_GITHUB_APP_ID", _demo.app_id)
 GITHUB_APP_PRIVATE_KEY = env.str("ACCELHUB_GITHUB_APP_PRIVATE_KEY", _demo.app_private_key)
 GITHUB_WEBHOOK_SECRET = env.str("ACCELHUB_GITHUB_WEBHOOK_SECRET", _demo.webhook_secret)
 
+# --- the relay that the hub stands behind, or is -----------------------------------------------------------------
+# observer, shadow or active: apps/relay/modes.py says what each does.
+MODE = env.str("ACCELHUB_MODE", "active")
+HUD_BOT_KEY = env.str("ACCELHUB_HUD_BOT_KEY", "")
+# What the names of our check runs begin with: no two Apps may use the same.
+CHECK_PREFIX = env.str("ACCELHUB_CHECK_PREFIX", "crcr")
+HUD_FORWARD_URL = env.str("ACCELHUB_HUD_FORWARD_URL", "")
+HUD_FORWARD_KEY = env.str("ACCELHUB_HUD_FORWARD_KEY", "") or HUD_BOT_KEY
+
 # --- the world outside ------------------------------------------------------------------------------------------
 UPSTREAM_REPO = env.str("ACCELHUB_UPSTREAM_REPO", "pytorch/pytorch")
 GITHUB_API_URL = env.str("ACCELHUB_GITHUB_API_URL", _demo.api_url or "https://api.github.com").rstrip("/")

@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("apps.accounts.urls")),
     path("github/", include("apps.relay.urls")),
     path("api/v1/", include("accelhub.api")),
+    path("api/crcr/", include("apps.relay.urls_crcr")),
     path("admin/", site.urls),
     path("docs/errors/<slug:code>", views.error_code, name="error_code"),
     path("healthz", views.healthz, name="healthz"),

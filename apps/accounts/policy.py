@@ -37,6 +37,7 @@ _OPERATOR = frozenset(
         Permission.DISPATCH_VIEW,
         Permission.DISPATCH_RESEND,
         Permission.CHECK_RESEND,
+        Permission.RELAY_VIEW,
         Permission.HEALTH_VIEW,
         Permission.ALLOWLIST_VIEW,
         Permission.PIPELINE_CHANGE,

@@ -34,6 +34,8 @@ class Action(models.TextChoices):
     TRANSFER_REFUSED = "repository.transfer_refused", "New owner refused"
     PIPELINE_MAPPED = "pipeline.mapped", "Pipeline mapped to a repository"
     PIPELINE_UNMAPPED = "pipeline.unmapped", "Pipeline mapping removed"
+    TENURE_IMPORTED = "repository.tenure_imported", "Earlier level imported"
+    HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"
     PROPOSAL_SUBMITTED = "proposal.submitted", "Proposal submitted"
@@ -55,6 +57,11 @@ class Action(models.TextChoices):
     CHECK_RESENT = "check.resent", "Check run sent again"
     TOKEN_CREATED = "user.token_created", "API token created"
     TOKEN_REVOKED = "user.token_revoked", "API token revoked"
+
+
+def action_choices() -> list[tuple[str, str]]:
+    """(value, label) of every Action. Migrations name this function, so a new action needs none."""
+    return Action.choices
 
 
 class ActorKind(models.TextChoices):

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from apps.audit.enums import Action, ActorKind
+from apps.audit.enums import ActorKind, action_choices
 
 
 class Event(models.Model):
@@ -13,7 +13,7 @@ class Event(models.Model):
 
     seq = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()
-    action = models.CharField(max_length=60, choices=Action.choices)
+    action = models.CharField(max_length=60, choices=action_choices)
     actor_kind = models.CharField(max_length=20, choices=ActorKind.choices)
     actor_id = models.CharField(max_length=100)
     actor_label = models.CharField(max_length=200)

@@ -4,18 +4,18 @@ Source: docs/protocol.md, "Check runs".
 """
 
 import datetime
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apps.checks.enums import CheckStatus, Conclusion, Scope
 from apps.platforms.policy import CHECKS_FROM, LEVELS, MATURE, STABLE
+from apps.relay.checknames import one_line
 from apps.relay.enums import Bucket
 from apps.relay.policy import CHECKS_LABEL
 
-# GitHub takes a name and a title of this many characters, and a summary of this many.
-MOST_NAME = MOST_TITLE = 255
+# GitHub takes a title of this many characters, and a summary of this many.
+MOST_TITLE = 255
 MOST_SUMMARY = 65_535
 
 # Where a job counts → what its check run concludes. What is not here has not ended.
@@ -60,17 +60,6 @@ RULES: tuple[CheckRule, ...] = (
 
 
 # --- who asks for check runs ------------------------------------------------------------------------------------
-
-
-def device_of(label: str) -> str | None:
-    """The device that a label asks for, in lower case as GitHub compares labels; None for another label."""
-    word = label.lower().removeprefix(CHECKS_LABEL)
-    return word if word and word != label.lower() else None
-
-
-def is_wished(*, level: int, device: str, devices: Iterable[str]) -> bool:
-    """Whether a repository's jobs have check runs on a pull request whose labels name these devices."""
-    return level >= MATURE or (level >= CHECKS_FROM and device.lower() in set(devices))
 
 
 @dataclass(frozen=True)
@@ -144,20 +133,6 @@ class Wanted:
     conclusion: str
     title: str
     summary: str
-
-
-def name_of(full_name: str, workflow: str, job_name: str) -> str:
-    """`crcr/<owner>/<repo>/<workflow>/<job>`, printable; a name too long for GitHub ends in a digest of the rest."""
-    name = "/".join(("crcr", full_name, *(one_line(part) for part in (workflow, job_name) if part)))
-    if len(name) <= MOST_NAME:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return f"{name[: MOST_NAME - 13]}~{digest}"
-
-
-def one_line(text: str) -> str:
-    """A downstream's text without line ends and control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def code(text: str) -> str:

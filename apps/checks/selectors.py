@@ -1,5 +1,6 @@
 """Reads of check runs and of what they stand on."""
 
+import datetime
 import uuid
 from collections.abc import Iterable
 
@@ -9,8 +10,11 @@ from django.http import Http404
 
 from apps.checks.enums import SendState
 from apps.checks.models import Check, Rerun
-from apps.checks.policy import Leg, name_of
+from apps.checks.policy import Leg
 from apps.platforms.models import Repository
+from apps.relay import modes
+from apps.relay.adoption_selectors import others_holding
+from apps.relay.checknames import name_of
 from apps.relay.enums import Bucket, Flag
 from apps.relay.models import Job
 from apps.relay.selectors import with_superseded
@@ -19,8 +23,16 @@ UNSENT = Q(state__in=[SendState.PENDING, SendState.SENDING, SendState.GIVEN_UP])
 
 
 def may_publish() -> bool:
-    """Whether this hub says anything on upstream's pull requests: the one place where that is asked."""
-    return bool(settings.GITHUB_APP_ID and settings.GITHUB_APP_PRIVATE_KEY)
+    """Whether this hub says anything on upstream's pull requests: its mode publishes, and it has an App. The one place
+    where that is asked; of one name, `holder_of` too."""
+    return modes.current().publishes_checks and bool(settings.GITHUB_APP_ID and settings.GITHUB_APP_PRIVATE_KEY)
+
+
+def holder_of(name: str, head_sha: str, *, now: datetime.datetime) -> str:
+    """The other App that publishes check runs of this name, as `name (id)`; '' where none does. Two Apps never publish
+    one name (docs/operator.md, "Modes")."""
+    held = others_holding(name, head_sha, now=now)
+    return f"{held[0].app_name} ({held[0].app_id})" if held else ""
 
 
 def legs_by_name(repository: Repository, head_sha: str) -> dict[str, list[Leg]]:

@@ -17,7 +17,7 @@ from apps.checks import outbox, policy, webhooks
 from apps.checks.enums import CheckStatus, Conclusion, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
-from apps.checks.selectors import legs_by_name, may_publish
+from apps.checks.selectors import holder_of, legs_by_name, may_publish
 from apps.checks.topics import CHECK_PENDING
 from apps.core import clock
 from apps.core.errors import Problem
@@ -26,11 +26,14 @@ from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.platforms.selectors import has_open_demotion
+from apps.relay import checknames
 from apps.relay.enums import JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 
 log = logging.getLogger(__name__)
+
+HELD_NEXT = "Stop it there, or set ACCELHUB_CHECK_PREFIX; then send again."
 
 
 # --- what makes the hub look at a commit ------------------------------------------------------------------------
@@ -63,7 +66,7 @@ def look_at_pull_request(*, delivery_pk: int, now: datetime.datetime) -> int:
     changed = 0
     for repository in Repository.objects.filter(level__gte=CHECKS_FROM).order_by("pk"):
         changed += reconcile(repository_id=repository.pk, head_sha=delivery.head_sha, now=now)
-        if told.action == "labeled" and told.label == repository.device.lower():
+        if told.action == "labeled" and told.label == repository.device.lower() and may_publish():
             changed += _say_that_nothing_is_kept(repository, delivery, now)
     return changed
 
@@ -123,7 +126,7 @@ def _as_asked_for(
     told of is open and has no labels. While upstream's own demotion of the repository is open, no new one begins."""
     is_open_now = known is not None and known.status == CheckStatus.IN_PROGRESS
     devices = pull.devices if pull else ()
-    if not policy.is_wished(level=repository.level, device=repository.device, devices=devices):
+    if not checknames.is_wished(level=repository.level, device=repository.device, devices=devices):
         return _neutral(known, policy.why_neutral(repository.level)) if known and is_open_now else None
     if wanted is None:
         return _neutral(known, policy.RESULTS_GONE) if known and is_open_now else None
@@ -164,7 +167,7 @@ def _say_that_nothing_is_kept(repository: Repository, delivery: Delivery, now: d
         title=policy.RESULTS_GONE,
         summary=f"**{policy.RESULTS_GONE}.**\n\n{policy.RESULTS_GONE_NEXT}",
     )
-    name = policy.name_of(repository.full_name, "", "")
+    name = checknames.name_of(repository.full_name, "", "")
     return int(_write(repository, delivery.head_sha, name, None, wanted, now))
 
 
@@ -219,11 +222,17 @@ def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
 def send_check(*, check_pk: int, now: datetime.datetime) -> SendState | None:
     """Make GitHub show what a check run is to say. Returns its new state; None when it was not there to be sent.
 
-    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words.
+    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words. So
+    is one whose name another App holds, with an alarm.
     """
     check = outbox.take(Check, check_pk, now=now) if may_publish() else None
     if check is None:
         return None
+    if holder := holder_of(check.name, check.head_sha, now=now):
+        log.error("check %s is not published: the App %s publishes it too. %s", check.name, holder, HELD_NEXT)
+        error = f"the App {holder} publishes it too. {HELD_NEXT}"
+        outbox.finish(check, now=clock.now(), error=error, state=SendState.GIVEN_UP)
+        return SendState.GIVEN_UP
     try:
         github_id = _publish(check, now)
     except GitHubUnavailable as problem:

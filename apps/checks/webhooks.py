@@ -5,7 +5,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from apps.checks.policy import Told, device_of
+from apps.checks.policy import Told
+from apps.relay.checknames import device_of
 from apps.relay.models import Delivery
 
 

@@ -1,10 +1,11 @@
 from django.urls import path
 
-from apps.console import account, people, transfers, views
+from apps.console import account, people, relay, transfers, views
 
 app_name = "console"
 urlpatterns = [
     path("console/", views.console, name="console"),
+    path("console/relay/", relay.relay, name="relay"),
     path("account/", account.account, name="account"),
     path("transfers/<uuid:public_id>/", transfers.transfer, name="transfer"),
     path("people/", people.people, name="people"),

@@ -26,6 +26,7 @@ CODES: dict[str, Code] = {
     "token_missing": Code(401, "No bearer token", "Send the CI's OIDC token as `Authorization: Bearer …`."),
     "token_invalid": Code(401, "The token is not acceptable", "Ask the CI for a fresh token with the hub's audience."),
     "token_expired": Code(401, "The token has expired", "Ask the CI for a fresh token right before the request."),
+    "bot_key_wrong": Code(401, "The relay's key is not right", "Send the shared key as `x-hud-internal-bot`."),
     "not_signed_in": Code(401, "Not signed in", "Sign in, or send an API token."),
     "identity_unknown": Code(403, "The identity maps to no repository", "Check the token's repository claims."),
     "identity_replaced": Code(
@@ -73,6 +74,9 @@ CODES: dict[str, Code] = {
     ),
     "check_not_given_up": Code(
         409, "The check run was not given up", "Look at the list again: it is sent, or waits for its next attempt."
+    ),
+    "other_mode": Code(
+        409, "The hub's mode does not take this", "See the modes on /policy/; the hub's operators choose one."
     ),
     "last_admin": Code(409, "The last admin stays", "Grant the role to someone else first."),
     "level_stale": Code(409, "The level has changed meanwhile", "Look at the repository again, then decide."),

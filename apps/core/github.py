@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import jwt
 import requests
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
 TIMEOUT_SECONDS = 10
+PER_PAGE, PAGES_MAX = 100, 10
+# Of the App's log of webhooks, which holds those of every repository it is installed on.
+LOG_PAGES_MAX = 100
 TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 # What GitHub asks for after a rate limit that does not say how long it lasts.
 UNSAID_WAIT_SECONDS = 60.0
@@ -88,6 +91,47 @@ class RunJob:
 
 # Pages of 100 that are read of one run: GitHub itself makes at most 256 jobs of a matrix.
 RUN_JOBS_PAGES = 10
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """A check run as GitHub shows it. `conclusion` is '' while it is not completed; `started_at` None if not said."""
+
+    github_id: int
+    name: str
+    status: str
+    conclusion: str
+    app_id: int
+    app_name: str
+    started_at: datetime.datetime | None
+    app_client_id: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How `head` stands to `base`: it has `ahead_by` commits more and `behind_by` fewer since the merge base.
+
+    `commits` are those it has more, oldest first; fewer than `ahead_by` where GitHub has more pages than are read.
+    """
+
+    base_sha: str
+    merge_base_sha: str
+    ahead_by: int
+    behind_by: int
+    commits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HookDelivery:
+    """One attempt to deliver a webhook, as GitHub's log has it. `github_id` is the attempt's, `delivery_id` the
+    webhook's own: a redelivery has it again."""
+
+    github_id: int
+    delivery_id: str
+    at: datetime.datetime
+    event: str
+    repository_id: int | None
+    action: str | None = None
 
 
 class GitHubClient:
@@ -220,6 +264,69 @@ class GitHubClient:
             if status != expects:
                 raise github.requester.createException(status, headers, _object(output))
             return _object(output)
+
+    def check_runs(self, full_name: str, sha: str) -> list[CheckRun]:
+        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs`: the newest of each name and App, all pages up to
+        PAGES_MAX. Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            found: list[CheckRun] = []
+            for page in range(1, PAGES_MAX + 1):
+                path = f"/repos/{full_name}/commits/{sha}/check-runs?filter=latest&per_page={PER_PAGE}&page={page}"
+                body = _get(github, path)
+                found += [_check_run(row) for row in body["check_runs"]]
+                if page * PER_PAGE >= body["total_count"]:
+                    break
+            return found
+
+    def compare(self, full_name: str, base: str, head: str) -> Compared:
+        """`GET /repos/{owner}/{repo}/compare/{base}...{head}`, up to PAGES_MAX pages. Each name a commit or a branch.
+        Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+            path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}"
+            body = _get(github, path)
+            rows = list(body["commits"])
+            for page in range(2, PAGES_MAX + 1):
+                if len(rows) >= body["total_commits"]:
+                    break
+                rows += _get(github, f"{path}&page={page}")["commits"]
+            return Compared(
+                base_sha=str(body["base_commit"]["sha"]),
+                merge_base_sha=str(body["merge_base_commit"]["sha"]),
+                ahead_by=int(body["ahead_by"]),
+                behind_by=int(body["behind_by"]),
+                commits=tuple(str(row["sha"]) for row in rows),
+            )
+
+    def hook_deliveries(self, *, since: datetime.datetime) -> tuple[list[HookDelivery], bool]:
+        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, and whether those are all: at most
+        LOG_PAGES_MAX pages are read. Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._as_app() as github:
+            found: list[HookDelivery] = []
+            path = f"/app/hook/deliveries?per_page={PER_PAGE}"
+            for _ in range(LOG_PAGES_MAX):
+                status, headers, output = github.requester.requestJson("GET", path)
+                if status != requests.codes.ok:
+                    raise github.requester.createException(status, headers, _object(output))
+                page = [_hook_delivery(row) for row in json.loads(output)]
+                found += [one for one in page if one.at >= since]
+                path = _next_page(headers.get("link", ""))
+                if not path or any(one.at < since for one in page):
+                    return found, True
+            return found, False
+
+    def redeliver(self, github_id: int) -> None:
+        """`POST /app/hook/deliveries/{id}/attempts` as the App: GitHub sends that webhook again, soon.
+        Raises GitHubUnavailable or GitHubRefused."""
+        with _translated(), self._as_app() as github:
+            path = f"/app/hook/deliveries/{github_id}/attempts"
+            status, headers, output = github.requester.requestJson("POST", path)
+            if status != requests.codes.accepted:
+                raise github.requester.createException(status, headers, _object(output))
+
+    def _as_app(self) -> Github:
+        if not all(self._app):
+            raise GitHubUnavailable("no GitHub App is set up: ACCELHUB_GITHUB_APP_ID, ACCELHUB_GITHUB_APP_PRIVATE_KEY")
+        return Github(auth=Auth.AppAuth(*self._app), **self._options(TIMEOUT_SECONDS))
 
     def _github(self, full_name: str, timeout_seconds: float) -> Github:
         return Github(auth=Auth.Token(self._token(full_name, timeout_seconds)), **self._options(timeout_seconds))
@@ -381,6 +488,48 @@ def _asked_wait(headers: Mapping[str, Any]) -> float:
 
 def _epoch() -> float:
     return clock.real(clock.now()).timestamp()
+
+
+def _get(github: Github, path: str) -> Any:
+    """The JSON of one GET. Raises GithubException for anything but 200."""
+    status, headers, output = github.requester.requestJson("GET", path)
+    if status != requests.codes.ok:
+        raise github.requester.createException(status, headers, _object(output))
+    return json.loads(output)
+
+
+def _check_run(row: dict[str, Any]) -> CheckRun:
+    started = row.get("started_at")
+    return CheckRun(
+        github_id=int(row["id"]),
+        name=str(row["name"]),
+        status=str(row["status"]),
+        conclusion=str(row.get("conclusion") or ""),
+        app_id=int(row["app"]["id"]),
+        app_name=str(row["app"].get("name", "")),
+        started_at=datetime.datetime.fromisoformat(started) if started else None,
+        app_client_id=str(row["app"].get("client_id") or ""),
+    )
+
+
+def _hook_delivery(row: dict[str, Any]) -> HookDelivery:
+    return HookDelivery(
+        github_id=int(row["id"]),
+        delivery_id=str(row["guid"]),
+        at=datetime.datetime.fromisoformat(row["delivered_at"]),
+        event=str(row["event"]),
+        repository_id=row.get("repository_id"),
+        action=row.get("action"),
+    )
+
+
+def _next_page(link: str) -> str:
+    """Path and query of the log's next page, from GitHub's Link header; '' where there is none."""
+    for part in requests.utils.parse_header_links(link):
+        if part.get("rel") == "next":
+            url = urlsplit(part["url"])
+            return f"/app/hook/deliveries?{url.query}"
+    return ""
 
 
 def _object(output: str) -> dict[str, Any]:

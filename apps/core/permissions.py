@@ -23,6 +23,7 @@ class Permission(enum.StrEnum):
     DISPATCH_RESEND = "dispatch:resend"
     REJECTION_VIEW = "rejection:view"
     CHECK_RESEND = "check:resend"
+    RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 
 

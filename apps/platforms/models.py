@@ -113,6 +113,8 @@ class LevelInterval(models.Model):
     level = models.SmallIntegerField()
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
+    # From a file about the time before the hub knew the repository (apps/platforms/tenure.py).
+    is_imported = models.BooleanField(default=False)
     event_seq = models.BigIntegerField()
 
     class Meta:

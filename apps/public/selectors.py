@@ -11,6 +11,9 @@ from apps.core.templatetags.hub import STATUS, duration, percent
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, Level
 from apps.platforms.selectors import platforms_listed
+from apps.platforms.tenure import held_since
+from apps.relay import graph_selectors
+from apps.relay.models import Commit, MergeBase
 from apps.relay.policy import silent_hours
 from apps.relay.selectors import last_callbacks
 from apps.results.metrics import BUCKETS, METRICS, PULL_REQUESTS, Figure, Metric, add, figures, tone_of_rate
@@ -156,18 +159,46 @@ class Standing:
     @classmethod
     def of(cls, repository: Repository, now: datetime.datetime) -> "Standing":
         """`repository` comes with its level intervals, newest first."""
+        since = held_since(repository.level_intervals.all())
         intervals = {interval.level: interval for interval in reversed(list(repository.level_intervals.all()))}
         rungs = []
         for level in LEVELS[1:]:
             interval = intervals.get(level.number)
             if level.number == repository.level and interval:
-                days = (now - interval.started_at).days
-                rungs.append((level, "on", f"since {interval.started_at:%Y-%m-%d} · {days:,} d"))
+                began = since or interval.started_at
+                rungs.append((level, "on", f"since {began:%Y-%m-%d} · {(now - began).days:,} d"))
             elif level.number < repository.level:
                 rungs.append((level, "done", f"{interval.started_at:%Y-%m-%d}" if interval else "passed over"))
             else:
                 rungs.append((level, "", f"check: {level.check}"))
         return cls(repository, rungs)
+
+
+PULL_REQUESTS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a commit stands on main. `behind` is how many commits main has gone on since; None: it is off main, or
+    that is not known."""
+
+    commit: Commit
+    behind: int | None
+    children: list[Commit]
+    pull_requests: list[MergeBase]
+
+
+def place_on_main(sha: str) -> Place | None:
+    """The place of a commit that is or was on main (whole, or its first characters); None for any other."""
+    commit = graph_selectors.commit_of(sha)
+    if commit is None:
+        return None
+    return Place(
+        commit,
+        graph_selectors.behind(commit),
+        list(graph_selectors.children_of(commit)),
+        list(graph_selectors.pull_requests_from(commit)[:PULL_REQUESTS_SHOWN]),
+    )
 
 
 def _top_level(platform: Any) -> int:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.public import components, directory, health, views
+from apps.public import components, directory, health, status, views
 
 app_name = "public"
 urlpatterns = [
@@ -14,5 +14,6 @@ urlpatterns = [
     path("staff/health/", health.health, name="health"),
     path("staff/components/", components.components, name="components"),
     path("docs/first-callback/", views.first_callback, name="first_callback"),
+    path("status/", status.status, name="status"),
     path("policy/", views.policy, name="policy"),
 ]

@@ -1,5 +1,6 @@
 """Read-only pages that compose several apps. No models, no rules."""
 
+import datetime
 import re
 import uuid
 from collections.abc import Iterable
@@ -28,8 +29,17 @@ from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
 from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404, windows_of
 from apps.platforms.sync_policy import GUARDS
-from apps.public.selectors import WINDOW_DAYS, Standing, figure_rows, heard_of, overview_groups, tiles
-from apps.relay import buildkite, fields, identity, limits, nights
+from apps.public.selectors import (
+    WINDOW_DAYS,
+    Place,
+    Standing,
+    figure_rows,
+    heard_of,
+    overview_groups,
+    place_on_main,
+    tiles,
+)
+from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
@@ -65,6 +75,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "groups": groups,
         "tiles": tiles(groups, moment),
         "window_days": WINDOW_DAYS,
+        "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "decisions": [
             (event, audit_selectors.body_of(event)) for event in audit_selectors.decisions()[:DECISIONS_SHOWN]
         ],
@@ -101,6 +112,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         ],
         "figures": figure_rows(found, moment),
         "window_days": WINDOW_DAYS,
+        "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "views": VIEWS,
         "view": view,
         "page": _page_of_view(found, view, request.GET.get("page")),
@@ -137,7 +149,10 @@ def pull_request(request: HttpRequest, number: int) -> HttpResponse:
     """`/pr/<number>/`: what every public downstream says of a pull request, its newest commit first."""
     if number >= _INT64:
         raise Http404
-    return _side_by_side(request, relay_selectors.deliveries_of_pull_request(number), f"Pull request #{number}")
+    relayed = relay_selectors.relayed_jobs_of_pull_request(number)[:JOBS_PAGE]
+    return _side_by_side(
+        request, relay_selectors.deliveries_of_pull_request(number), f"Pull request #{number}", relayed
+    )
 
 
 @public
@@ -147,23 +162,39 @@ def commit(request: HttpRequest, sha: str) -> HttpResponse:
     if not _SHA.fullmatch(sha):
         raise Http404
     nightlies = relay_selectors.undispatched_jobs(sha=sha)[:JOBS_PAGE]
-    return _side_by_side(request, relay_selectors.deliveries_of_commit(sha), f"Commit {sha[:12]}", nightlies)
+    deliveries, place = relay_selectors.deliveries_of_commit(sha), place_on_main(sha)
+    return _side_by_side(request, deliveries, f"Commit {sha[:12]}", nightlies, place)
 
 
 def _side_by_side(
-    request: HttpRequest, deliveries: QuerySet[Delivery], heading: str, nightlies: Iterable[Job] = ()
+    request: HttpRequest,
+    deliveries: QuerySet[Delivery],
+    heading: str,
+    nightlies: Iterable[Job] = (),
+    place: Place | None = None,
 ) -> HttpResponse:
     shown, nightlies = list(deliveries[:DELIVERIES_SHOWN]), list(nightlies)
-    if not shown and not nightlies:
+    if not shown and not nightlies and place is None:
         raise Http404
     rounds = relay_selectors.rounds_of_deliveries(shown)
     omissions = relay_selectors.omissions_of_deliveries(shown)
+    heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
+    bases = graph_selectors.bases_of(heads) if heads else {}
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
-        "deliveries": [(delivery, rounds.get(delivery.pk, []), omissions.get(delivery.pk, [])) for delivery in shown],
+        "deliveries": [
+            (
+                delivery,
+                rounds.get(delivery.pk, []),
+                omissions.get(delivery.pk, []),
+                bases.get((delivery.pr_number, delivery.head_sha)),
+            )
+            for delivery in shown
+        ],
         "checks": list(checks_selectors.checks_of_commits(delivery.head_sha for delivery in shown)),
         "nightlies": nightlies,
+        "place": place,
         "now": now(),
     }
     return render_page(request, "public/side_by_side.html", context)
@@ -202,6 +233,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
+        "modes": modes.MODES,
+        "mode": modes.current(),
         "window_rules": WINDOW_RULES,
         "participation_rules": relay_policy.PARTICIPATION,
         "backoff": BACKOFF_SECONDS,

@@ -88,7 +88,7 @@ def _apply(
         known.state,
         callback.report,
         expects_start=is_dispatched,
-        found=_flags(known, callback.report, callback.leg, now),
+        found=found_flags(known, callback.report, callback.leg, now),
     )
     if is_held:
         row = policy.held(row)
@@ -136,7 +136,7 @@ def _provenance(standing: Standing, callback: fields.Callback, now: datetime.dat
     )
 
 
-def _flags(known: store.Known, report: policy.Report, leg: str, now: datetime.datetime) -> tuple[Flag, ...]:
+def found_flags(known: store.Known, report: policy.Report, leg: str, now: datetime.datetime) -> tuple[Flag, ...]:
     """What the job's report says against itself, and whether it ends another check run's leg."""
     found = policy.flags_of_times(report.started_at or known.state.started_at, report.completed_at, now)
     is_open = known.state.status is JobStatus.IN_PROGRESS

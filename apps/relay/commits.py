@@ -9,6 +9,7 @@ from django.db import connection
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.relay.enums import Flag
 from apps.relay.models import CommitLookup, Delivery, Job
+from apps.relay.policy import UNDISPATCHED_EVENTS
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +21,13 @@ UPDATE relay_job j SET flags = array_append(j.flags, '{Flag.UNKNOWN_COMMIT}'), j
     revision = j.revision + 1
 FROM relay_commitlookup c
 WHERE c.sha = j.head_sha AND NOT c.is_known AND j.dispatch_id IS NULL AND NOT '{Flag.UNKNOWN_COMMIT}' = ANY(j.flags)
+    AND j.event_type = ANY(%(events)s)
 """  # noqa: S608  a constant
 
 
 def look_up_commits(*, now: datetime.datetime) -> int:
-    """Ask GitHub about commits of undispatched jobs that nobody has asked about yet, and flag the jobs of those that
-    upstream does not know. Returns how many commits were answered for.
+    """Ask GitHub about commits of nightly and periodic jobs that nobody has asked about yet, and flag the jobs of those
+    that upstream does not know. Returns how many commits were answered for.
 
     A commit of a delivery is known without asking. When GitHub fails, what is left waits for the next time.
     """
@@ -43,11 +45,12 @@ def look_up_commits(*, now: datetime.datetime) -> int:
         )
         answered += 1
     with connection.cursor() as cursor:
-        cursor.execute(_FLAG, {"now": now})
+        cursor.execute(_FLAG, {"now": now, "events": list(UNDISPATCHED_EVENTS)})
     return answered
 
 
 def _unknown_shas() -> list[str]:
     looked_up = CommitLookup.objects.values("sha")
-    named = Job.objects.filter(dispatch=None).exclude(head_sha="").exclude(head_sha__in=looked_up)
+    nightlies = Job.objects.filter(dispatch=None, event_type__in=UNDISPATCHED_EVENTS)
+    named = nightlies.exclude(head_sha="").exclude(head_sha__in=looked_up)
     return list(named.order_by("head_sha").values_list("head_sha", flat=True).distinct()[:COMMITS_AT_ONCE])

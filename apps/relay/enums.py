@@ -8,6 +8,7 @@ class DeliveryState(models.TextChoices):
     FANNED_OUT = "fanned_out", "fanned out"
     HANDLED = "handled", "handled by the hub itself"
     IGNORED = "ignored", "ignored"
+    INTENDED = "intended", "intended: computed in shadow mode, sent to nobody"
 
 
 class DispatchState(models.TextChoices):
@@ -56,6 +57,8 @@ class Flag(models.TextChoices):
     INFERRED = "inferred", "ended by the hub: nothing was heard until its limit"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
     HELD = "held", "held: sent under a new owner of the repository, counts only once that owner is accepted"
+    RELAYED = "relayed", "forwarded by the relay, whose word its identity is"
+    IMPORTED = "imported", "imported from the relay's history"
 
 
 class Provenance(models.TextChoices):

@@ -19,10 +19,10 @@ from apps.relay.enums import JobStatus
 from apps.relay.policy import BUCKETS, DISPATCHED_EVENTS, UNDISPATCHED_EVENTS, Counts, Report
 
 BODY_MAX_BYTES = 1_048_576
+TIME_MAX = 40
 _INT32 = 2_147_483_647
 _DECIMAL = re.compile(r"[0-9]{1,20}", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{40}")
-# NUL and lone surrogates: JSON can spell them, PostgreSQL cannot store them.
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,19 @@ class Callback:
     body_digest: str
     dispatch_token: str = ""
     is_leg_declared: bool = False
+    # Of a forwarded callback only: nothing of the hub's own says which pull request it is about.
+    pr_number: int | None = None
 
 
 def read(raw: bytes) -> Callback:
     """Read a callback's body. Raises Problem `malformed` that names the field, or `too_large`."""
     if len(raw) > BODY_MAX_BYTES:
         raise Problem("too_large", f"The body has {len(raw)} bytes, at most {BODY_MAX_BYTES} are read.")
-    body = _json_object(raw)
+    return read_object(json_object(raw), body_digest=hashlib.sha256(raw).hexdigest())
+
+
+def read_object(body: dict[str, Any], *, body_digest: str) -> Callback:
+    """Read a callback's body that is parsed already. Raises Problem `malformed` that names the field."""
     values = {row.path: row.read(body) for row in FIELDS}
     status = JobStatus(values["workflow.status"])
     conclusion = values["workflow.conclusion"]
@@ -75,7 +81,7 @@ def read(raw: bytes) -> Callback:
         head_sha=_commit(values),
         dispatch_token=values["dispatch_token"],
         report=Report(status, conclusion, counts, values["workflow.started_at"], values["workflow.completed_at"]),
-        body_digest=hashlib.sha256(raw).hexdigest(),
+        body_digest=body_digest,
         is_leg_declared=bool(values["workflow.leg"]),
     )
 
@@ -99,7 +105,8 @@ def _counts(values: dict[str, Any]) -> Counts:
     return Counts(passed, failed, skipped, total)
 
 
-def _json_object(raw: bytes) -> dict[str, Any]:
+def json_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises Problem `malformed`."""
     try:
         body = json.loads(raw.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
@@ -202,8 +209,18 @@ def _choice(*words: str) -> Reader:
 
 def _sha(path: str, value: Any, cap: int) -> str:
     # The echoed payload is the upstream's business: what is not a commit is simply not one.
+    return sha(value)
+
+
+def sha(value: Any) -> str:
+    """A commit's 40 hexadecimal digits; '' for anything else."""
     text = value.lower() if isinstance(value, str) else ""
     return text if _SHA.fullmatch(text) else ""
+
+
+def time(path: str, value: Any) -> datetime.datetime | None:
+    """A time with its zone, in UTC; None for an empty one. Raises Problem `malformed` that names `path`."""
+    return _time(path, value, TIME_MAX)
 
 
 @dataclass(frozen=True)

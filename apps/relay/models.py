@@ -23,6 +23,8 @@ class Delivery(models.Model):
     action = models.CharField(max_length=40, blank=True)
     state = models.CharField(max_length=20, choices=DeliveryState.choices)
     received_at = models.DateTimeField()
+    # GitHub sent it first while the hub was out, and again when asked (apps/relay/missed.py).
+    is_late = models.BooleanField(default=False)
     body = models.TextField(blank=True)
     pr_number = models.BigIntegerField(null=True, blank=True)
     title = models.CharField(max_length=300, blank=True)
@@ -151,6 +153,9 @@ class Job(models.Model):
     total = models.IntegerField(null=True, blank=True)
     reported_started_at = models.DateTimeField(null=True, blank=True)
     reported_completed_at = models.DateTimeField(null=True, blank=True)
+    # Seconds that the relay measured, where it passed the job on or its history was imported.
+    relay_queue_seconds = models.IntegerField(null=True, blank=True)
+    relay_execution_seconds = models.IntegerField(null=True, blank=True)
     first_seen_at = models.DateTimeField()
     start_seen_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
@@ -210,6 +215,7 @@ class Job(models.Model):
             models.Index(
                 fields=["repository", "-judged_at"], condition=Q(judged_at__isnull=False), name="relay_job_judged"
             ),
+            models.Index(fields=["pr_number"], condition=Q(dispatch=None), name="relay_job_relayed_pr"),
         ]
 
     def __str__(self) -> str:
@@ -244,11 +250,19 @@ class Job(models.Model):
 
     @property
     def queue_seconds(self) -> float | None:
-        """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only."""
+        """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only. What
+        the relay measured where the hub did not dispatch."""
+        if self.run_attempt == 1 and self.dispatch is None and self.relay_queue_seconds is not None:
+            return float(self.relay_queue_seconds)
         sent_at = self.dispatch.sent_at if self.dispatch else None
-        if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None:
+        if self.run_attempt > 1 or self.start_seen_at is None or sent_at is None or self.is_late:
             return None
         return max(0.0, (self.start_seen_at - sent_at).total_seconds())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its webhook came late, by the hub's fault: then its waiting is not the downstream's."""
+        return self.dispatch is not None and self.dispatch.delivery.is_late
 
     @property
     def execution_seconds(self) -> float | None:
@@ -374,3 +388,41 @@ class CommitLookup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.sha[:12]} {'known' if self.is_known else 'unknown'}"
+
+
+# Django looks for models here.
+from apps.relay.models_adoption import (  # noqa: E402
+    CheckLook,
+    Comparison,
+    Difference,
+    Forward,
+    Intent,
+    SeenCheck,
+)
+from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # noqa: E402
+from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState  # noqa: E402
+
+__all__ = [
+    "Callback",
+    "CheckLook",
+    "Commit",
+    "CommitLookup",
+    "Comparison",
+    "Delivery",
+    "DeliveryLog",
+    "Difference",
+    "Dispatch",
+    "Forward",
+    "GraphState",
+    "HubOutage",
+    "Intent",
+    "Job",
+    "MainPush",
+    "MergeBase",
+    "MissedDelivery",
+    "MissedState",
+    "Omission",
+    "Rejection",
+    "SeenCheck",
+    "TimeLimit",
+]

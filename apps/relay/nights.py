@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Concat
 from apps.platforms.models import Platform
 from apps.relay.enums import Flag
 from apps.relay.models import Job
-from apps.relay.policy import worst_bucket
+from apps.relay.policy import UNDISPATCHED_EVENTS, worst_bucket
 from apps.relay.selectors import with_superseded
 
 # A commit that upstream does not know, or that nobody named, brings nothing together.
@@ -19,6 +19,8 @@ _KEY = Case(
     default=Concat(Cast("repository_id", CharField()), Value(":"), F("run_id")),
     output_field=CharField(),
 )
+# What another relay dispatched is no night's, though this hub dispatched it neither.
+_NIGHTLY = Q(dispatch=None, event_type__in=UNDISPATCHED_EVENTS)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Night:
 
 def night_keys(platform: Platform) -> QuerySet[Job, str]:
     """What brings a platform's nightly jobs together, the newest night first, for `nights_of`."""
-    jobs = Job.objects.filter(repository__platform=platform, dispatch=None).annotate(night=_KEY)
+    jobs = Job.objects.filter(_NIGHTLY, repository__platform=platform).annotate(night=_KEY)
     return (
         jobs.values("night")
         .annotate(newest=Max("first_seen_at"))
@@ -56,7 +58,7 @@ def night_keys(platform: Platform) -> QuerySet[Job, str]:
 def nights_of(platform: Platform, keys: Iterable[str]) -> list[Night]:
     """These nights of a platform, in this order."""
     nights: dict[str, list[Job]] = {key: [] for key in keys}
-    jobs = Job.objects.filter(repository__platform=platform, dispatch=None).annotate(night=_KEY)
+    jobs = Job.objects.filter(_NIGHTLY, repository__platform=platform).annotate(night=_KEY)
     for job in with_superseded(jobs.filter(night__in=list(nights))).order_by("-first_seen_at", "-pk"):
         nights[job.night].append(job)  # type: ignore[attr-defined]
     return [Night(found) for found in nights.values()]

@@ -18,7 +18,7 @@ from apps.core.wakeups import wake
 from apps.platforms.models import Participation
 from apps.platforms.policy import UNLISTED
 from apps.platforms.selectors import open_windows
-from apps.relay import policy
+from apps.relay import modes, policy
 from apps.relay.enums import DeliveryState, DispatchState, JobStatus
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.relay.payload import client_payload
@@ -49,9 +49,9 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
 
     Not reached (5xx, no answer, a rate limit): pending again until core.backoff has passed, which `chance`
     (0 to 1) decides with. Refused: given up, with GitHub's words. `now` starts the attempt; acceptance, from which
-    queue time counts, is stamped when GitHub has answered.
+    queue time counts, is stamped when GitHub has answered. A mode that dispatches nothing leaves it pending.
     """
-    dispatch = _claim(dispatch_pk, clock.real(now))
+    dispatch = _claim(dispatch_pk, clock.real(now)) if modes.current().dispatches else None
     if dispatch is None:
         return None
     error, state, wait = "", DispatchState.SENT, None

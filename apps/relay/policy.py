@@ -76,6 +76,11 @@ def concerns_checks_alone(event: str, action: str | None, label: str) -> bool:
     return event != PULL_REQUEST or label.lower().startswith(CHECKS_LABEL)
 
 
+def is_remembered(event: str, action: str | None) -> bool:
+    """Whether a webhook leaves a row: of check runs and suites only what is handled, as every CI's come by."""
+    return event not in (CHECK_RUN, CHECK_SUITE) or concerns_checks_alone(event, action, "")
+
+
 def participates(events: Iterable[str], event: str) -> bool:
     """Whether a repository that takes part in `events` is sent this webhook event. `push` counts as pull_request."""
     return (PULL_REQUEST if event == PUSH else event) in events
@@ -142,13 +147,21 @@ def worst_bucket(buckets: Iterable[str]) -> str | None:
 # --- trust ------------------------------------------------------------------------------------------------------
 
 VERIFIED, MEASURED, SELF_REPORTED, CONTRADICTED = "verified", "measured", "self-reported", "contradicted"
+RELAY_VERIFIED = "relay-verified"
+# What a flag says about a figure, over what the bucket says.
+TRUST_BY_FLAG: dict[str, dict[str, str]] = {
+    Flag.RELAYED: {"identity": RELAY_VERIFIED},
+    Flag.IMPORTED: {"identity": RELAY_VERIFIED},
+    Flag.ABSURD_TIMES: {"timing": CONTRADICTED},
+}
 
 
 def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags: Iterable[str] = ()) -> dict[str, str]:
     """How far each figure of a job can be trusted: identity, timing, conclusion, counts.
 
-    Identity is proved by the signed token. The rest is the downstream's word, as long as nothing speaks for it or
-    against it: GitHub's record or the job's own counts for the conclusion, the hub's clock for the times.
+    Identity is proved by the signed token, or is the relay's word where the relay passed it on. The rest is the
+    downstream's word, as long as nothing speaks for it or against it: GitHub's record or the job's own counts for the
+    conclusion, the hub's clock for the times.
     """
     flags, conclusion = set(flags), SELF_REPORTED
     if bucket == Bucket.CONTRADICTED:
@@ -159,12 +172,15 @@ def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags
         conclusion = VERIFIED
     # Where GitHub contradicts the conclusion, the counts are at fault only if they do so too.
     are_counts_at_fault = bucket == Bucket.CONTRADICTED and (verdict != Verdict.CONTRADICTED or bool(failed))
-    return {
+    trust = {
         "identity": VERIFIED,
-        "timing": CONTRADICTED if Flag.ABSURD_TIMES in flags else SELF_REPORTED,
+        "timing": SELF_REPORTED,
         "conclusion": conclusion,
         "counts": CONTRADICTED if are_counts_at_fault else SELF_REPORTED,
     }
+    for flag in flags:
+        trust |= TRUST_BY_FLAG.get(flag, {})
+    return trust
 
 
 # The more a label says, the later it stands: what one callback of a job has shown, another cannot take back.

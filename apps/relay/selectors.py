@@ -17,7 +17,7 @@ from apps.platforms.policy import PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
-from apps.relay.policy import Wishes, is_answered, worst_bucket
+from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, worst_bucket
 from apps.relay.superseding import superseded_sql
 
 _KEY_DIGITS = 18  # any such number fits a bigint
@@ -284,10 +284,11 @@ def deliveries_of_commit(sha: str) -> QuerySet[Delivery]:
 
 
 def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> QuerySet[Job]:
-    """Nightly and periodic jobs, newest first: of a platform, or about a commit unless upstream lacks it."""
+    """Jobs that the hub dispatched nothing for, newest first: a platform's nightly and periodic ones; or all about a
+    commit unless upstream lacks it, with those of dispatches of the relay that the hub stands behind."""
     found = with_superseded(jobs()).filter(dispatch=None)
     if platform is not None:
-        found = found.filter(repository__platform=platform)
+        found = found.filter(repository__platform=platform, event_type__in=UNDISPATCHED_EVENTS)
     if sha:
         found = found.filter(head_sha__startswith=sha).exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
     return found
@@ -298,6 +299,11 @@ def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.dat
     newest = Callback.objects.filter(repository=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
     return dict(found.annotate(last_callback_at=Subquery(newest)).values_list("pk", "last_callback_at"))
+
+
+def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
+    """Jobs about a pull request that the hub dispatched nothing for: the relay did, newest first."""
+    return with_superseded(jobs()).filter(dispatch=None, pr_number=number)
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:

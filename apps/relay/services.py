@@ -10,7 +10,7 @@ from django.db import transaction
 from apps.core import clock
 from apps.core.text import storable
 from apps.core.wakeups import wake
-from apps.relay import policy
+from apps.relay import graph, missed, policy
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Delivery, Dispatch, Omission
 from apps.relay.selectors import wishes_of_listed
@@ -31,8 +31,8 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
     is_dispatched = policy.is_dispatched(event, action)
     is_handled = policy.concerns_checks_alone(event, action, _label(body))
     is_ignored = not is_dispatched and not is_handled
-    if is_ignored and event in (policy.CHECK_RUN, policy.CHECK_SUITE):
-        return "ignored"  # every CI's check runs come by: too many to remember
+    if not policy.is_remembered(event, action):
+        return "ignored"
     waits = DeliveryState.RECEIVED if is_dispatched else DeliveryState.HANDLED
     delivery, is_new = Delivery.objects.get_or_create(
         delivery_id=delivery_id,
@@ -42,6 +42,7 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
             "state": DeliveryState.IGNORED if is_ignored else waits,
             "received_at": now,
             "body": "" if is_ignored else raw,
+            "is_late": missed.arrived_late(delivery_id, now=now),
             **_facts(event, body),
         },
     )
@@ -49,6 +50,7 @@ def receive_delivery(*, delivery_id: str, event: str, body: dict[str, Any], raw:
         return "duplicate"
     if is_dispatched:
         wake(DELIVERY_RECEIVED, [str(delivery.pk)], now=now)
+        graph.note(delivery=delivery, body=body, now=now)
     if not is_ignored and event != policy.PUSH:
         wake(DELIVERY_FOR_CHECKS, [str(delivery.pk)], now=now)
     return "ignored" if is_ignored else "accepted"
@@ -97,35 +99,42 @@ def fan_out(*, delivery_pk: int, now: datetime.datetime) -> int:
     moved = Delivery.objects.filter(pk=delivery_pk, state=DeliveryState.RECEIVED).update(state=DeliveryState.FANNED_OUT)
     if moved != 1:
         return 0
-    occasion = _occasion(Delivery.objects.get(pk=delivery_pk))
     moment = clock.real(now)
-    dispatches, omissions = [], []
-    for wishing in wishes_of_listed(now=now):
-        not_sent = policy.takes_part(occasion, wishing.wishes)
-        if not_sent is None:
-            dispatches.append(
-                Dispatch(
-                    delivery_id=delivery_pk,
-                    repository_id=wishing.repository_id,
-                    created_at=now,
-                    changed_at=moment,
-                    next_attempt_at=moment,
-                    woken_at=moment,
-                )
+    sent_to, kept_from = recipients(Delivery.objects.get(pk=delivery_pk), now=now)
+    dispatches = Dispatch.objects.bulk_create(
+        [
+            Dispatch(
+                delivery_id=delivery_pk,
+                repository_id=repository_id,
+                created_at=now,
+                changed_at=moment,
+                next_attempt_at=moment,
+                woken_at=moment,
             )
-        else:
-            omissions.append(
-                Omission(
-                    delivery_id=delivery_pk,
-                    repository_id=wishing.repository_id,
-                    rule=not_sent.rule,
-                    sentence=clean(not_sent.sentence, _SENTENCE_MAX),
-                )
+            for repository_id in sent_to
+        ]
+    )
+    Omission.objects.bulk_create(
+        [
+            Omission(
+                delivery_id=delivery_pk,
+                repository_id=repository_id,
+                rule=not_sent.rule,
+                sentence=clean(not_sent.sentence, _SENTENCE_MAX),
             )
-    Dispatch.objects.bulk_create(dispatches)
-    Omission.objects.bulk_create(omissions)
+            for repository_id, not_sent in kept_from.items()
+        ]
+    )
     wake(DISPATCH_PENDING, [str(dispatch.pk) for dispatch in dispatches], now=now)
     return len(dispatches)
+
+
+def recipients(delivery: Delivery, *, now: datetime.datetime) -> tuple[list[int], dict[int, policy.NotSent]]:
+    """The listed repositories (primary keys) that take part in a delivery, and of the others why they do not."""
+    occasion = _occasion(delivery)
+    asked = [(one.repository_id, policy.takes_part(occasion, one.wishes)) for one in wishes_of_listed(now=now)]
+    sent_to = [repository_id for repository_id, not_sent in asked if not_sent is None]
+    return sent_to, {repository_id: not_sent for repository_id, not_sent in asked if not_sent is not None}
 
 
 def _occasion(delivery: Delivery) -> policy.Occasion:

@@ -8,14 +8,13 @@ caller reads again.
 import datetime
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import IntegrityError
 
 from apps.core.ids import public_id
 from apps.core.statements import prepared
-from apps.relay.claims import Identity
 from apps.relay.enums import Answer, Bucket, Flag, JobStatus
 from apps.relay.fields import Callback
 from apps.relay.policy import FIRST_LOOK_UP, Counts, Row, State
@@ -152,11 +151,29 @@ class Known:
     state: State
 
 
+class Voucher(Protocol):
+    """Who stands behind a callback. `token_id` None: no token of its own came with it."""
+
+    @property
+    def token_id(self) -> UUID | None: ...
+
+    @property
+    def claims(self) -> dict[str, str]: ...
+
+
+@dataclass(frozen=True)
+class Word:
+    """A callback that came by another's word, without the token of its sender: a relay's, or a file's."""
+
+    claims: dict[str, str]
+    token_id: None = None
+
+
 class Raced(Exception):
     """Another callback was faster: nothing was written, and the caller must read again."""
 
 
-def read(repository_id: int, callback: Callback, identity: Identity) -> Known:
+def read(repository_id: int, callback: Callback, identity: Voucher) -> Known:
     """One round trip: delivery, dispatch, token and job of this callback, where they exist."""
     values = _key(repository_id, callback) | {
         "token_id": identity.token_id,
@@ -197,11 +214,15 @@ def write(
     *,
     bucket: Bucket,
     provenance: str,
-    identity: Identity,
+    identity: Voucher,
     has_checks: bool,
+    is_looked_up: bool = True,
     now: datetime.datetime,
 ) -> UUID:
-    """Apply one cell of the matrix and keep the callback. Returns the job's public id. Raises Raced."""
+    """Apply one cell of the matrix and keep the callback. Returns the job's public id. Raises Raced.
+
+    `is_looked_up`: GitHub is asked about an end; of a history it has forgotten most, and is asked nothing.
+    """
     report, is_new = callback.report, known.job_id is None
     is_end = report.status is JobStatus.COMPLETED
     job_public_id = known.job_public_id or public_id()
@@ -217,7 +238,7 @@ def write(
         "artifact_url": callback.artifact_url,
         # Of a dispatched job the hub's own delivery says which commit and pull request, never the body.
         "head_sha": known.head_sha if known.dispatch_id else callback.head_sha,
-        "pr_number": known.pr_number if known.dispatch_id else None,
+        "pr_number": known.pr_number if known.dispatch_id else callback.pr_number,
         "status": report.status.value,
         "conclusion": report.conclusion,
         "bucket": bucket.value,
@@ -232,7 +253,7 @@ def write(
         "completed_at": now if is_end else None,
         "provenance": provenance,
         "joined_leg": callback.leg if Flag.JOINED in row.add else None,
-        "look_up_at": now + FIRST_LOOK_UP if is_end else None,
+        "look_up_at": now + FIRST_LOOK_UP if is_end and is_looked_up else None,
     }
     values |= _kept(callback, row.answer, identity, now)
     if row.answer is Answer.CONFLICT:
@@ -244,7 +265,7 @@ def write(
     return job_public_id
 
 
-def keep_private(repository_id: int, callback: Callback, *, identity: Identity, now: datetime.datetime) -> None:
+def keep_private(repository_id: int, callback: Callback, *, identity: Voucher, now: datetime.datetime) -> None:
     """Keep a callback of a repository whose results are not public. The same body again changes nothing. Raises
     Raced."""
     values = {"repository_id": repository_id, "job_id": None} | _kept(callback, Answer.IGNORED, identity, now)
@@ -274,7 +295,7 @@ def _key(repository_id: int, callback: Callback) -> dict[str, Any]:
     }
 
 
-def _kept(callback: Callback, answer: Answer, identity: Identity, now: datetime.datetime) -> dict[str, Any]:
+def _kept(callback: Callback, answer: Answer, identity: Voucher, now: datetime.datetime) -> dict[str, Any]:
     report = callback.report
     said = {
         "event_type": callback.event_type,

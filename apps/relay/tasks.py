@@ -5,15 +5,16 @@ import random
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.relay import commits, lookups, outbox, services
+from apps.relay import commits, lookups, modes, outbox, services, shadow
 
 _chance = random.SystemRandom()
 
 
 def fan_out_deliveries(keys: list[str]) -> None:
     """Wake-up handler of `delivery_received`: a bounded piece of database work, done on the spot."""
+    decide = services.fan_out if modes.current().dispatches else shadow.intend
     for key in keys:
-        services.fan_out(delivery_pk=int(key), now=now())
+        decide(delivery_pk=int(key), now=now())
 
 
 def enqueue_dispatches(keys: list[str]) -> None:

@@ -2,6 +2,9 @@
 
 DELIVERY_RECEIVED = "delivery_received"
 DISPATCH_PENDING = "dispatch_pending"
+FORWARD_PENDING = "forward_pending"
+# One key for all: the task looks at whatever is due.
+GRAPH_PENDING = "graph_pending"
 # Key: `<repository pk>:<UTC day on which the job was first seen>`. Mostly written by store.py, inside its statements.
 JOB_CHANGED = "job_changed"
 # Key: `<job pk>:<its revision>`, so that each change has its own. Written by store.py, where there are check runs.

@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from apps.core.access import signed
 from apps.core.clock import now
 from apps.core.errors import Problem, problem_response
-from apps.relay import callbacks, fields, identity, limits, policy, services
+from apps.relay import callbacks, fields, identity, limits, modes, policy, services
 from apps.relay.enums import Answer
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def webhook(request: HttpRequest) -> HttpResponse:
         return refused
     event = request.headers.get("X-GitHub-Event", "")
     delivery_id = request.headers.get("X-GitHub-Delivery", "")
-    if event not in policy.SUPPORTED_EVENTS:
+    if event not in policy.SUPPORTED_EVENTS or not modes.current().takes_webhooks:
         return _webhook_answer(delivery_id, "ignored")
     raw = request.body
     _verify_hmac(raw, request.headers.get("X-Hub-Signature-256", ""))
@@ -86,7 +86,8 @@ def callback(request: HttpRequest) -> HttpResponse:
     `Authorization: Bearer <OIDC token>`, body as docs/protocol.md, "Callback" (the official reporter's). Answers 200
     `{"ok", "status": "applied"|"duplicate"|"late"|"held"|"ignored", "job"?: <url>}`. Every refusal of status 401, 403,
     409 and 429 is counted. Raises Problem: `too_large`, `malformed`, `token_*`, `identity_*`, `claims_contradict`,
-    `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict`, `rate_limited`, `unavailable`.
+    `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict`, `other_mode`, `rate_limited`,
+    `unavailable`.
     """
     if refused := _only_post(request):
         return refused
@@ -96,6 +97,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         if length.isdigit() and int(length) > fields.BODY_MAX_BYTES:
             raise Problem("too_large", f"The body has {length} bytes, at most {fields.BODY_MAX_BYTES} are read.")
         caller = identity.verify(identity.bearer_token(request.headers.get("Authorization", "")))
+        modes.require(modes.current().takes_callbacks, "send callbacks to the relay")
         limits.check(caller.numbers[0])
         standing = callbacks.resolve(identity=caller, now=moment)
         outcome = callbacks.accept(identity=caller, standing=standing, raw=request.body, now=moment)

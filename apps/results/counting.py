@@ -10,10 +10,14 @@ from apps.results.metrics import BUCKETS, COUNTS, ENDED
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
 # Queue time is the hub's: from GitHub's acceptance of the dispatch to the first callback. An answer from inside the
-# dispatch queued for no time.
+# dispatch queued for no time. Where the webhook came late, by an outage of the hub, no time that begins with it is the
+# downstream's.
 _QUEUE = (
-    "CASE WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
-    "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) END"
+    "CASE WHEN d.is_late THEN NULL "
+    "WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
+    "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) "
+    # Nothing of the hub's own to measure from: the relay's measure, of a job that the relay dispatched.
+    "WHEN j.run_attempt = 1 AND j.dispatch_id IS NULL THEN j.relay_queue_seconds END"
 )
 
 _NOT_HELD = NOT_HELD.format(job="relay_job")
@@ -60,19 +64,19 @@ WITH day AS (
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
         j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at, j.first_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
-        {_QUEUE} AS queue,
+        {_QUEUE} AS queue, COALESCE(d.is_late, false) AS is_late,
         {superseded_sql("j")} AS superseded
     FROM seen, LATERAL (
         SELECT * FROM relay_job WHERE repository_id = seen.repository_id AND {_NOT_HELD}
             AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
-    ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id
+    ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id LEFT JOIN relay_delivery d ON d.id = x.delivery_id
 ), run AS (
     SELECT repository_id, MIN(day) AS day, scope, (
         COALESCE(MAX(queue), 0) + EXTRACT(EPOCH FROM MAX(completed_at) - MIN(COALESCE(start_seen_at, first_seen_at)))
     )::int AS seconds
     FROM job WHERE run_attempt = 1
     GROUP BY repository_id, delivery_id, run_id, scope
-    HAVING BOOL_AND(completed_at IS NOT NULL) AND BOOL_OR(start_seen_at IS NOT NULL)
+    HAVING BOOL_AND(completed_at IS NOT NULL) AND BOOL_OR(start_seen_at IS NOT NULL) AND NOT BOOL_OR(is_late)
 ), runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY 1, 2, 3
 ), counted AS MATERIALIZED (

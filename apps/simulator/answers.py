@@ -10,10 +10,12 @@ from typing import Any
 from apps.simulator import buildkite, content_routes, shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
 from apps.simulator.checks import Checks
+from apps.simulator.commits import Commits
 from apps.simulator.content_routes import Asked
 from apps.simulator.contents import Contents
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
+from apps.simulator.hooks import Hooks
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import CLAIMS, SigningKeys
 from apps.simulator.runs import RunJob, Runs
@@ -42,6 +44,8 @@ class Answers:
         runs: Runs,
         contents: Contents,
         checks: Checks,
+        commits: Commits,
+        hooks: Hooks,
         url: Callable[[], str],
     ) -> None:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
@@ -53,6 +57,8 @@ class Answers:
         self._runs = runs
         self._contents = contents
         self._checks = checks
+        self._commits = commits
+        self._hooks = hooks
         self._url = url
 
     def route(self, request: Request) -> Answer:
@@ -79,6 +85,14 @@ class Answers:
     def _get_app(self, request: Request) -> Answer:
         self._access.require_app(request.bearer())
         return Answer(200, shapes.app(self._access.app_id, self._url()))
+
+    def _list_hook_deliveries(self, request: Request) -> Answer:
+        self._access.require_app(request.bearer())
+        return self._hooks.listing(request, self._url())
+
+    def _redeliver(self, request: Request, number: str) -> Answer:
+        self._access.require_app(request.bearer())
+        return self._hooks.redeliver(int(number))
 
     def _get_installation(self, request: Request, full_name: str | None, number: str | None) -> Answer:
         self._access.require_app(request.bearer())
@@ -204,6 +218,20 @@ class Answers:
         event_type, client_payload = _dispatch_body(_object(request.json()))
         dispatch = self._dispatches.accept(repository.full_name, event_type, client_payload)
         return Answer(204, after=partial(self._dispatches.announce, dispatch))
+
+    def _compare(self, request: Request, full_name: str | None, number: str | None, base: str, head: str) -> Answer:
+        repository = self._readable(request, full_name, number)
+        return repository if isinstance(repository, Answer) else self._commits.compare(request, base, head)
+
+    def _readable(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
+        """A repository that the caller's installation token opens. Raises Refusal 401, 404."""
+        token = self._access.installation_token(request.bearer())
+        repository = self._repository(request, full_name, number)
+        if isinstance(repository, Answer):
+            return repository
+        if token is None or not token.reaches(repository):
+            raise Refusal(404, "Not Found")
+        return repository
 
     def _repository(self, request: Request, full_name: str | None, number: str | None) -> Repository | Answer:
         """The repository a path names, or the redirect GitHub sends for its former name. Raises Refusal 404."""
@@ -370,6 +398,8 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
     (method, re.compile(pattern), view)
     for method, pattern, view in (
         ("GET", r"/app", Answers._get_app),
+        ("GET", r"/app/hook/deliveries", Answers._list_hook_deliveries),
+        ("POST", r"/app/hook/deliveries/(?P<number>\d{1,18})/attempts", Answers._redeliver),
         ("POST", r"/app/installations/(?P<installation>\d{1,18})/access_tokens", Answers._create_token),
         ("GET", _REPOSITORY + r"/installation", Answers._get_installation),
         ("GET", _REPOSITORY, Answers._get_repository),
@@ -382,9 +412,10 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[..., Answer]], ...] = tuple(
         ("GET", _REPOSITORY + r"/git/commits/(?P<sha>[0-9a-f]{40})", Answers._get_commit),
         ("POST", _NAMED + r"/check-runs", Answers._create_check_run),
         ("PATCH", _NAMED + r"/check-runs/(?P<run>\d{1,18})", Answers._update_check_run),
-        ("GET", _NAMED + r"/commits/(?P<sha>[0-9a-f]{40})/check-runs", Answers._list_check_runs),
+        ("GET", _NAMED + r"/commits/(?P<sha>[^/]+)/check-runs", Answers._list_check_runs),
         ("GET", _NAMED + r"/pulls", Answers._list_pulls),
         ("POST", _NAMED + r"/actions/runs/(?P<run>\d{1,18})/(?P<scope>rerun|rerun-failed-jobs)", Answers._rerun),
+        ("GET", _REPOSITORY + r"/compare/(?P<base>[^/]+)\.\.\.(?P<head>[^/]+)", Answers._compare),
         ("GET", r"/login/oauth/authorize", Answers._authorize),
         ("POST", r"/login/oauth/access_token", Answers._create_user_token),
         ("GET", r"/user", Answers._get_user),

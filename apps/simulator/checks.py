@@ -27,7 +27,8 @@ class Checks:
         self._lock = threading.Lock()
         self._numbers = itertools.count(FIRST_CHECK_RUN_ID)
         self._runs: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        self._repository_of: dict[int, int] = {}
+        # None: of whichever repository is asked about.
+        self._repository_of: dict[int, int | None] = {}
         self._pulls: dict[int, dict[int, str]] = {}
         self._reruns: list[tuple[str, str, str]] = []
 
@@ -78,12 +79,44 @@ class Checks:
                 "pull_requests": [],
                 "output": {"title": None, "summary": None},
             }
-            self._runs[number] = _changed(run, wish)
-            self._repository_of[number] = repository.id
-            while len(self._runs) > KEPT:
-                gone, _ = self._runs.popitem(last=False)
-                del self._repository_of[gone]
+            self._keep(repository.id, _changed(run, wish))
             return dict(self._runs[number])
+
+    def show(
+        self,
+        sha: str,
+        name: str,
+        *,
+        conclusion: str = "",
+        app_id: int = 99,
+        app_name: str = "relay",
+        started_at: str = "2026-11-30T14:51:05Z",
+    ) -> int:
+        """Let another App show a check run on a commit, whatever the repository: completed with a conclusion, in
+        progress without. Returns its id."""
+        with self._lock:
+            number = next(self._numbers)
+            self._keep(
+                None,
+                {
+                    "id": number,
+                    "head_sha": sha,
+                    "name": name,
+                    "status": "completed" if conclusion else "in_progress",
+                    "conclusion": conclusion or None,
+                    "started_at": started_at,
+                    "external_id": "",
+                    "app": {"id": app_id, "slug": app_name, "name": app_name},
+                },
+            )
+            return number
+
+    def _keep(self, repository_id: int | None, run: dict[str, Any]) -> None:
+        self._runs[run["id"]] = run
+        self._repository_of[run["id"]] = repository_id
+        while len(self._runs) > KEPT:
+            gone, _ = self._runs.popitem(last=False)
+            del self._repository_of[gone]
 
     def update(self, repository: Repository, number: int, wish: dict[str, Any]) -> dict[str, Any]:
         """Raises Refusal 404 or 422 as GitHub does."""
@@ -95,17 +128,21 @@ class Checks:
             return dict(self._runs[number])
 
     def of_commit(self, repository: Repository, head_sha: str, query: dict[str, str]) -> dict[str, Any]:
-        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs`, the newest first; `filter=latest` is one of a name."""
+        """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs`, the newest first; `filter=latest` is one of a name and
+        App. Raises Refusal 422 for no commit."""
+        if len(head_sha) != 40:
+            raise Refusal(422, f"No commit found for SHA: {head_sha}")
         with self._lock:
             found = [
                 dict(run)
                 for number, run in reversed(self._runs.items())
-                if self._repository_of[number] == repository.id and run["head_sha"] == head_sha
+                if self._repository_of[number] in (None, repository.id) and run["head_sha"] == head_sha
             ]
         for key, value in (("name", query.get("check_name")), ("status", query.get("status"))):
             found = [run for run in found if value is None or run[key] == value]
         if query.get("filter", "latest") == "latest":
-            found = list({run["name"]: run for run in reversed(found)}.values())
+            newest = {(run["app"]["id"], run["name"]): run for run in reversed(found)}
+            found = sorted(newest.values(), key=lambda run: -run["id"])
         return {"total_count": len(found), "check_runs": _page(found, query)}
 
     def rerun(self, repository: Repository, run_id: str, scope: str) -> None:

@@ -203,6 +203,7 @@ class History:
             if self._closing.is_set():
                 raise Interrupted
             try:
+                self._github.commits.learn(event.name, event.body)
                 answer = self._upstream.send(event, at)
             except requests.RequestException as error:
                 log.warning("The hub did not take %s: %s", event, type(error).__name__)

@@ -13,12 +13,13 @@ import requests
 from apps.simulator.characters import CHARACTERS
 from apps.simulator.downstream import Downstreams
 from apps.simulator.history import History, Refused
+from apps.simulator.hooks import Hook
 from apps.simulator.loopback import send
 from apps.simulator.notebook import Notebook
 from apps.simulator.oidc import kept_key
 from apps.simulator.standin import Dispatch, GitHubStandIn
 from apps.simulator.timetable import Timetable
-from apps.simulator.upstream import OWNER_ID, REPOSITORY_ID, Upstream
+from apps.simulator.upstream import OWNER_ID, REPOSITORY_ID, Event, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class Show:
             self._github.add_repository(
                 character.full_name, repository_id=character.repository_id, owner_id=character.owner_id
             )
+        self._github.hooks.on_redeliver = self._send_again
         self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
         if notes := self._notebook.read():
             self._left_over = notes["pending"]
@@ -163,17 +165,28 @@ class Show:
         event = self._upstream.next_event()
         self._sent += 1
         self._last_sign = time.monotonic()
-        try:
-            answer = self._upstream.send(event)
-            if answer.status_code >= 400:
-                log.warning("The hub refused %s: %d", event, answer.status_code)
-        except requests.RequestException as error:
-            log.warning("The hub did not take %s: %s", event, type(error).__name__)
+        self._github.commits.learn(event.name, event.body)
+        self._send(event)
         self._write_notes()
         in_burst = self._sent < BURST_EVENTS
         if not in_burst:
             self._downstreams.pace = 1.0
         self._timetable.after(BURST_EVERY_SECONDS if in_burst else self._every, self._next_event)
+
+    def _send(self, event: Event) -> None:
+        """Post a webhook, unless the stand-in loses it, and log the attempt as GitHub does."""
+        status = 0
+        try:
+            if not self._github.hooks.is_dropped():
+                status = self._upstream.send(event).status_code
+            if status >= 400:
+                log.warning("The hub refused %s: %d", event, status)
+        except requests.RequestException as error:
+            log.warning("The hub did not take %s: %s", event, type(error).__name__)
+        self._github.hooks.record(event.name, event.delivery_id, event.body, status)
+
+    def _send_again(self, hook: Hook) -> None:
+        self._send(Event(hook.event, hook.delivery_id, hook.body))
 
     def _a_history(self, *, days: int, until: str, **state: Any) -> History:
         stage = self._stage

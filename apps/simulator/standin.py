@@ -18,10 +18,12 @@ from apps.simulator import buildkite
 from apps.simulator.access import Access
 from apps.simulator.answers import DOCS, Answers
 from apps.simulator.checks import Checks
+from apps.simulator.commits import Commits
 from apps.simulator.contents import Contents, RepositoryContents
 from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.faults import Fault, Faults, Kind
+from apps.simulator.hooks import Hooks
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
@@ -83,8 +85,10 @@ class GitHubStandIn:
         self._directory = Directory()
         self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
-        self._checks = Checks()
         self.people = People()
+        self.checks = Checks()
+        self.commits = Commits()
+        self.hooks = Hooks()
         self.oauth = OAuth(app_id, app_private_key, self.people, lambda: self.url)
         self._runs = Runs(KEPT_RUNS)
         self._answers = Answers(
@@ -95,7 +99,9 @@ class GitHubStandIn:
             oauth=self.oauth,
             runs=self._runs,
             contents=self._contents,
-            checks=self._checks,
+            checks=self.checks,
+            commits=self.commits,
+            hooks=self.hooks,
             url=lambda: self.url,
         )
         self._lock = threading.Lock()
@@ -251,18 +257,18 @@ class GitHubStandIn:
         found = self._directory.find(repository)
         if found is None:
             raise KeyError(repository)
-        self._checks.open_pull_request(found, number, head_sha)
+        self.checks.open_pull_request(found, number, head_sha)
 
     def add_foreign_check_run(self, repository: str, head_sha: str, name: str) -> None:
         """Let another App show a check run that is not over. Raises KeyError for an unknown repository."""
         found = self._directory.find(repository)
         if found is None:
             raise KeyError(repository)
-        self._checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
+        self.checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
 
     def finish_runs(self) -> None:
         """Let every run that was asked to run again be over, and forget that it was asked."""
-        self._checks.finish_runs()
+        self.checks.finish_runs()
 
     # --- for tests --------------------------------------------------------------------------------------------
 
@@ -280,12 +286,12 @@ class GitHubStandIn:
     @property
     def check_runs(self) -> list[dict[str, Any]]:
         """Every check run, oldest first, as GitHub's API shows it."""
-        return self._checks.all()
+        return self.checks.all()
 
     @property
     def reruns(self) -> list[tuple[str, str, str]]:
         """(repository, run id, `rerun` or `rerun-failed-jobs`) of each that was accepted, oldest first."""
-        return self._checks.reruns
+        return self.checks.reruns
 
     @property
     def on_dispatch(self) -> Callable[[Dispatch], None] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import Client
+from django.test import Client, override_settings
 
 from apps.checks.models import Check, PullRequest
 from apps.core.clock import now
@@ -370,6 +370,13 @@ def test_while_an_answer_is_awaited_the_label_makes_no_check_run(
     upstream.tells("opened")
     upstream.tells("labeled", label=LABEL)
     assert shown(github) == []
+
+
+def test_in_shadow_mode_a_label_leaves_nothing_to_be_published_later(upstream: Upstream, at_level: AtLevel) -> None:
+    at_level(3)
+    with override_settings(MODE="shadow"):
+        upstream.tells("labeled", label=LABEL)
+    assert list(Check.objects.all()) == []
 
 
 def test_an_open_one_whose_results_are_gone_ends_as_neutral(

@@ -11,13 +11,15 @@ from django.test import override_settings
 from apps.checks import outbox, services, tasks
 from apps.checks.enums import SendState
 from apps.checks.models import Check
+from apps.checks.selectors import holder_of
 from apps.core import wakeups
 from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS, backoff_seconds
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.relay.models import Job
+from apps.relay.models import Job, SeenCheck
 from apps.simulator.standin import GitHubStandIn
 from tests.checks.field import BUILD, Upstream, seconds_later, settle, shown
+from tests.factories.listing import TESTS
 from tests.relay.downstream import Downstream
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +104,37 @@ def test_without_an_app_nothing_is_published_and_everything_waits(check: Check) 
         assert send(check) is None
     assert row(check) == ("pending", 0, "", 0)
     assert send(check) is SendState.SENT
+
+
+@pytest.mark.parametrize("mode", ["observer", "shadow"])
+def test_a_mode_that_publishes_nothing_lets_everything_wait(check: Check, github: GitHubStandIn, mode: str) -> None:
+    with override_settings(MODE=mode):
+        assert send(check) is None
+    assert (row(check), github.check_runs) == (("pending", 0, "", 0), [])
+
+
+def test_a_name_that_another_app_holds_is_given_up_with_an_alarm(
+    check: Check, github: GitHubStandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = SeenCheck.objects.create(
+        sha="cd" * 20, name=BUILD, app_id=99, app_name="relay", github_id=1, status="in_progress", started_at=now()
+    )
+    assert send(check) is SendState.GIVEN_UP
+    error = "the App relay (99) publishes it too. Stop it there, or set ACCELHUB_CHECK_PREFIX; then send again."
+    assert (row(check), github.check_runs) == (("given_up", 1, error, 0), [])
+    assert f"check {BUILD} is not published: {error}" in caplog.text
+    SeenCheck.objects.filter(pk=seen.pk).delete()
+    services.resend_check(check=check, actor=TESTS, now=now())
+    assert (send(check), len(github.check_runs)) == (SendState.SENT, 1)
+
+
+def test_an_app_that_is_set_up_by_its_client_id_holds_its_own_names_for_nobody(check: Check) -> None:
+    SeenCheck.objects.create(
+        sha="cd" * 20, name=BUILD, app_id=9, app_client_id="Iv1.ours", github_id=1, status="queued", started_at=now()
+    )
+    assert holder_of(BUILD, check.head_sha, now=now()) == " (9)"
+    with override_settings(GITHUB_APP_ID="Iv1.ours"):
+        assert holder_of(BUILD, check.head_sha, now=now()) == ""
 
 
 def test_what_changes_while_it_is_sent_is_sent_after_that(check: Check, github: GitHubStandIn) -> None:

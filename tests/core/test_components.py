@@ -42,7 +42,7 @@ def chip(tone: str, shape: str, text: str) -> str:
 WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral",
     "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out",
-    "handled", "ignored", "refused",
+    "handled", "ignored", "intended", "refused", "kept",
     "waiting", "returned", "accepted", "withdrawn",
     "opening", "opened", "open", "merged", "closed", "failed",
     "met", "not met", "no result", "ok", "broken",
@@ -85,8 +85,10 @@ def test_status(source: str, html: str) -> None:
 
 
 def test_the_trust_table_has_the_five_labels_and_explains_each() -> None:
-    assert list(TRUST) == ["measured", "verified", "corroborated", "self-reported", "contradicted"]
-    assert len({(tone, shape) for tone, shape, _meaning in TRUST.values()}) == 5
+    assert list(TRUST) == [
+        *("measured", "verified", "relay-verified", "corroborated", "self-reported", "contradicted"),
+    ]
+    assert len({(tone, shape) for tone, shape, _meaning in TRUST.values()}) == 6
     assert all(meaning.endswith(".") for _tone, _shape, meaning in TRUST.values())
 
 

@@ -19,8 +19,22 @@ from apps.platforms.participation import announce_window
 from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
+from apps.relay.adoption import DifferenceKind
 from apps.relay.enums import Answer, Bucket
-from apps.relay.models import CommitLookup, Delivery, Dispatch, Job, Omission, TimeLimit
+from apps.relay.models import (
+    Commit,
+    CommitLookup,
+    Delivery,
+    Difference,
+    Dispatch,
+    Forward,
+    HubOutage,
+    Job,
+    MergeBase,
+    MissedDelivery,
+    Omission,
+    TimeLimit,
+)
 from apps.results.services import recount
 from tests.factories import checks
 from tests.factories.checks import check, rerun
@@ -102,6 +116,7 @@ def grow() -> Field:
     shown, delivery = _jobs(acme, made["kestrel/torch"])
     _private(zephyr, vendor)
     _kept_back(acme, made["kestrel/torch"], delivery, actor_of(people["maintainer"]))
+    _beside_the_relay(acme, delivery)
     organisation = create_organisation(name="Zephyr", slug="zephyr", actor=TESTS, now=moment)
     set_organisation(user=vendor, organisation=organisation, reason="works there", actor=TESTS, now=moment)
     create_api_token(user=vendor, note="nightly script", actor=actor_of(vendor), now=moment)
@@ -122,6 +137,38 @@ def grow() -> Field:
         waiting=proposal("borealis/torch", by=user(username="bo"), platform_name="Borealis TPU"),
         returned=returned(proposal("zephyr/second", by=vendor, platform_name="Zephyr Two")),
     )
+
+
+def _beside_the_relay(acme: Repository, delivery: Delivery) -> None:
+    """What a hub in shadow mode lists, an outage, and the place of a commit."""
+    moment = days_ago(2)
+    for kind in DifferenceKind.values:
+        name = f"crcr/{acme.full_name}/CI/{'long-name-' * 9}"
+        values = {"kind": kind, "name": name, "ours": "success", "theirs": "failure", "found_at": moment}
+        Difference.objects.create(delivery_id=delivery.delivery_id, repository=acme, **values)
+    Forward.objects.create(
+        repository_name=acme.full_name,
+        delivery_id=delivery.delivery_id,
+        order_key="1",
+        answer="refused",
+        detail="workflow.conclusion: saw 'splendid'",
+        received_at=moment,
+        state="given_up",
+        attempts=8,
+        changed_at=moment,
+        due_at=moment,
+        error="the dashboard answered 503",
+    )
+    outage = HubOutage.objects.create(started_at=days_ago(3), ended_at=moment)
+    MissedDelivery.objects.create(
+        delivery_id="missed", outage=outage, github_id=1, event="push", delivered_at=moment, due_at=moment
+    )
+    Commit.objects.create(sha="ab" * 20, position=0, placed_at=moment)
+    Commit.objects.create(sha=delivery.head_sha, parent_sha="ab" * 20, position=1, placed_at=moment)
+    for head in (delivery.head_sha, "cd" * 20):
+        MergeBase.objects.create(
+            pr_number=delivery.pr_number or 1, head_sha=head, base_sha="ab" * 20, state="known", due_at=moment
+        )
 
 
 def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:

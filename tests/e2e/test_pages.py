@@ -47,6 +47,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
     "staff/health/": (Look("/staff/health/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
+    "status/": (Look("/status/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/level/": (
         Look("/repositories/{repository}/level/", (MAINTAINER,)),
         Look("/repositories/{repository}/level/", (VENDOR,), status=403),
@@ -75,6 +76,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "proposals/<uuid:public_id>/edit/": (Look("/proposals/{returned}/edit/", (VENDOR,)),),
     "console/": (Look("/console/", (VENDOR, MAINTAINER, OPERATOR)),),
+    "console/relay/": (Look("/console/relay/", (OPERATOR,)),),
     "decisions/": (Look("/decisions/"), Look("/decisions/?since=yesterday&about=nobody", (VISITOR,))),
     "decisions/<int:seq>/": (Look("/decisions/{decision}/", (VISITOR,)),),
     "accounts/login/": (Look("/accounts/login/", (VISITOR,)),),

@@ -21,7 +21,8 @@ def test_each_link_is_for_those_who_have_something_there(client: Client) -> None
         "operator": user(Role.OPERATOR),
         "admin": user(Role.ADMIN),
     }
-    offered: dict[str, set[str]] = {"/rejections/": set(), "/console/": set(), "/people/": set()}
+    links = ("/rejections/", "/console/", "/people/", "/console/relay/")
+    offered: dict[str, set[str]] = {link: set() for link in links}
     for name, person in people.items():
         client.logout()
         if person:
@@ -35,4 +36,5 @@ def test_each_link_is_for_those_who_have_something_there(client: Client) -> None
         "/rejections/": {"member", "operator", "admin"},
         "/console/": {"maintainer", "member", "proposer", "operator", "admin"},
         "/people/": {"admin"},
+        "/console/relay/": {"operator", "admin"},
     }

@@ -165,5 +165,5 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     for repository in listed({f"acme/torch-{number}": 2 for number in range(rows)}).values():
         job(repository, "success")
     recount(days=40, now=now())
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         assert len(Page(client.get("/")).tables["level-2"]) == rows

@@ -13,6 +13,7 @@ from apps.relay import buildkite
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
+from apps.relay.modes import MODES
 from apps.relay.policy import BUCKETS, CHECK_RULES, MATRIX, PARTICIPATION, WEBHOOK_RULES
 from apps.results.metrics import METRICS
 from tests.factories.pages import Page
@@ -35,6 +36,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "roles",
             "criteria",
             "proposals",
+            "modes",
             "webhook",
             "participation",
             "maintenance",
@@ -105,6 +107,22 @@ def test_figures(page: Page) -> None:
     assert page.tables["metrics"] == [
         (f"{metric.title} {metric.key}", metric.definition, metric.of) for metric in METRICS
     ]
+
+
+def test_modes(page: Page) -> None:
+    def said(is_so: bool) -> str:
+        return "yes" if is_so else "no"
+
+    assert page.tables["modes"] == [
+        (
+            mode.name,
+            *map(said, (mode.takes_webhooks, mode.dispatches, mode.takes_callbacks, mode.takes_results)),
+            said(mode.publishes_checks),
+            mode.meaning,
+        )
+        for mode in MODES.values()
+    ]
+    assert "this hub runs in the mode active" in page.text
 
 
 def test_upstream_events(page: Page) -> None:

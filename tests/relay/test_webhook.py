@@ -30,6 +30,7 @@ def test_a_delivery_is_stored_and_answered_before_anything_is_sent(client: Clien
     key = str(Delivery.objects.get().pk)
     assert list(Wakeup.objects.order_by("pk").values_list("topic", "key")) == [
         ("delivery_received", key),
+        ("graph_pending", "graph"),
         ("delivery_for_checks", key),
     ]
 

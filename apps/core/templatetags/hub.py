@@ -42,10 +42,12 @@ STATUS: dict[str, tuple[str, str]] = {
     "sent": ("info", "◆"),
     "given_up": ("bad", "■"),
     "refused": ("quiet", "⊘"),
+    "kept": ("quiet", "○"),
     # deliveries
     "received": ("quiet", "◔"),
     "fanned_out": ("info", "◆"),
     "handled": ("info", "◆"),
+    "intended": ("quiet", "◇"),
     "ignored": ("quiet", "⊘"),
     # proposals
     "waiting": ("info", "◔"),
@@ -71,6 +73,7 @@ STATUS: dict[str, tuple[str, str]] = {
 TRUST: dict[str, tuple[str, str, str]] = {
     "measured": ("good", "●", "The hub observed this itself, with its own clock and records."),
     "verified": ("good", "◆", "Identity: proven by a signed token. Conclusion: read from GitHub's own record."),
+    "relay-verified": ("info", "◇", "The relay that passed it on had verified it; the hub has its word."),
     "corroborated": ("info", "◐", "Stated by the platform and consistent with the tests it uploaded."),
     "self-reported": ("quiet", "○", "Stated by the platform; the hub holds nothing that confirms or denies it."),
     "contradicted": ("bad", "✕", "Stated by the platform, and another record says otherwise."),
@@ -302,6 +305,7 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
 
     `console_url` in the context adds the link to the console: set it only for those who have something there.
     `people_url` in the context adds the link to people and roles: set it only for those who may give roles.
+    `relay_url` in the context adds the link to the relay's page: set it only for operators.
     `rejections_url` and `dispatches_url` in the context add the links to rejected callbacks and to the outbox: set each
     only for those who may see it.
     """
@@ -310,6 +314,8 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
         items.append(("console", str(console), "Console"))
     if people := context.get("people_url"):
         items.append(("people", str(people), "People"))
+    if relay := context.get("relay_url"):
+        items.append(("relay", str(relay), "Relay"))
     if rejections := context.get("rejections_url"):
         items.append(("rejections", str(rejections), "Rejected callbacks"))
     if dispatches := context.get("dispatches_url"):

@@ -1,0 +1,53 @@
+"""Reads of a hub that is being adopted, for operators."""
+
+import datetime
+
+from django.conf import settings
+from django.db.models import Count, Q, QuerySet
+
+from apps.relay.adoption import ForwardState
+from apps.relay.models import Difference, Forward, SeenCheck
+from apps.relay.observer import REFUSED
+
+# Another App that used a check run's name this lately is still at work.
+STILL_AT_WORK = datetime.timedelta(hours=2)
+
+
+def forward_counts() -> list[tuple[str, int]]:
+    """How many posts of the relay are in each state, in the states' order."""
+    counts = dict(Forward.objects.values_list("state").annotate(Count("pk")))
+    return [(state.value, counts[state.value]) for state in ForwardState if counts.get(state.value)]
+
+
+def forwards_to_look_at() -> QuerySet[Forward]:
+    """Posts that the dashboard has not taken, or that the hub refused, newest first. Without their bodies."""
+    waiting = Q(state__in=[ForwardState.PENDING, ForwardState.SENDING, ForwardState.GIVEN_UP])
+    return Forward.objects.filter(waiting | Q(answer=REFUSED)).defer("body").order_by("-received_at", "-pk")
+
+
+def difference_counts() -> dict[str, int]:
+    """How many differences stand now, by kind."""
+    return dict(Difference.objects.values_list("kind").annotate(Count("pk")))
+
+
+def differences(kind: str) -> QuerySet[Difference]:
+    """Differences of a kind ('': of all), newest first."""
+    found = Difference.objects.select_related("repository").order_by("-found_at", "-pk")
+    return found.filter(kind=kind) if kind else found
+
+
+def others_holding(name: str, sha: str, *, now: datetime.datetime) -> list[SeenCheck]:
+    """Check runs of this name by other Apps: on this commit, or on any other lately."""
+    return [seen for seen in _of_others().filter(name=name) if seen.sha == sha or now - seen.started_at < STILL_AT_WORK]
+
+
+def others_at_work(*, now: datetime.datetime) -> list[tuple[str, str]]:
+    """(App's name, check's name) of others that publish under our prefix now: what an operator must stop."""
+    lately = _of_others().filter(name__startswith=f"{settings.CHECK_PREFIX}/", started_at__gt=now - STILL_AT_WORK)
+    return sorted(set(lately.values_list("app_name", "name")))
+
+
+def _of_others() -> QuerySet[SeenCheck]:
+    """Without the hub's own App, which is set up by its number or its client id."""
+    own = settings.GITHUB_APP_ID
+    return SeenCheck.objects.exclude(Q(app_id=int(own)) if own.isdigit() else Q(app_client_id=own or "no App"))

@@ -1,0 +1,120 @@
+"""Verbs on forwards: what the relay posted goes on to the dashboard that stood there before, byte for byte."""
+
+import datetime
+import random
+
+import requests
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
+
+from apps.core import clock
+from apps.core.wakeups import wake
+from apps.relay.adoption import ForwardState
+from apps.relay.models import Forward
+from apps.relay.topics import FORWARD_PENDING
+
+TIMEOUT_SECONDS = 10
+ATTEMPTS_MAX = 8
+FIRST_WAIT_SECONDS = 15
+LONGEST_WAIT_SECONDS = 3_600
+# A send is bounded by its timeout; one that is older than this has lost its worker.
+SENDING_LOST_SECONDS = 120
+KEPT_DAYS = 7
+_SWEPT_AT_ONCE = 1_000
+_RETRIED_STATUSES = frozenset({408, 425, 429})
+_WAITING = (ForwardState.PENDING, ForwardState.SENDING)
+
+
+def keep(*, repository_name: str, delivery_id: str, order_key: str, raw: bytes, now: datetime.datetime) -> Forward:
+    """Keep a body for the dashboard, in the transaction that applies it; without its bytes where none is set."""
+    is_wanted = bool(settings.HUD_FORWARD_URL)
+    forward = Forward.objects.create(
+        repository_name=repository_name,
+        delivery_id=delivery_id,
+        order_key=order_key,
+        body=raw if is_wanted else b"",
+        received_at=now,
+        changed_at=now,
+        due_at=now,
+        state=ForwardState.PENDING if is_wanted else ForwardState.KEPT,
+    )
+    if is_wanted:
+        wake(FORWARD_PENDING, [str(forward.pk)], now=now)
+    return forward
+
+
+def send(*, forward_pk: int, now: datetime.datetime) -> ForwardState | None:
+    """Post one waiting body to the dashboard. Returns its new state; None when it was not its turn.
+
+    No answer, 5xx, 408, 425, 429: pending again, later and later, ATTEMPTS_MAX times in all. Any other refusal is given
+    up with the dashboard's status.
+    """
+    earlier = Forward.objects.filter(order_key=OuterRef("order_key"), pk__lt=OuterRef("pk"), state__in=_WAITING)
+    taken = Forward.objects.filter(~Exists(earlier), pk=forward_pk, state=ForwardState.PENDING, due_at__lte=now).update(
+        state=ForwardState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
+    )
+    if taken != 1:
+        return None
+    forward = Forward.objects.get(pk=forward_pk)
+    error, wait = _post(bytes(forward.body))
+    if not error:
+        state = ForwardState.SENT
+    elif wait is None or forward.attempts >= ATTEMPTS_MAX:
+        state = ForwardState.GIVEN_UP
+    else:
+        state = ForwardState.PENDING
+    _finish(forward, state=state, error=error, wait=wait or 0.0, now=clock.now())
+    return state
+
+
+def _post(body: bytes) -> tuple[str, float | None]:
+    """Why the dashboard did not take it ('' where it did), and how long it asks to wait: None where asking again is
+    no use, 0 where it does not say."""
+    headers = {"Content-Type": "application/json", "x-hud-internal-bot": settings.HUD_FORWARD_KEY}
+    try:
+        answer = requests.post(
+            settings.HUD_FORWARD_URL, data=body, headers=headers, timeout=TIMEOUT_SECONDS, allow_redirects=False
+        )
+    except requests.RequestException as problem:
+        return f"the dashboard did not answer: {type(problem).__name__}", 0.0
+    if 200 <= answer.status_code < 300:
+        return "", None
+    error = f"the dashboard answered {answer.status_code}"
+    if answer.status_code < 500 and answer.status_code not in _RETRIED_STATUSES:
+        return error, None
+    asked = answer.headers.get("Retry-After", "")
+    return error, float(min(int(asked), LONGEST_WAIT_SECONDS)) if asked.isascii() and asked.isdigit() else 0.0
+
+
+def backoff_seconds(attempts: int, asked: float) -> float:
+    """How long to wait after so many attempts: doubled each time, with jitter, never less than the dashboard asked."""
+    longest = min(FIRST_WAIT_SECONDS * 2.0 ** (attempts - 1), LONGEST_WAIT_SECONDS)
+    return max(asked, longest * random.uniform(0.5, 1))  # noqa: S311  jitter, no secret
+
+
+@transaction.atomic
+def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, now: datetime.datetime) -> None:
+    values: dict[str, object] = {"state": state, "error": error, "changed_at": clock.real(now)}
+    if state is ForwardState.PENDING:
+        values["due_at"] = now + datetime.timedelta(seconds=backoff_seconds(forward.attempts, wait))
+    else:
+        values["body"] = b""
+    mine = Forward.objects.filter(pk=forward.pk, state=ForwardState.SENDING, attempts=forward.attempts)
+    if mine.update(**values) == 1 and state is not ForwardState.PENDING:
+        waiting = Forward.objects.filter(order_key=forward.order_key, state=ForwardState.PENDING).order_by("pk")
+        wake(FORWARD_PENDING, [str(pk) for pk in waiting.values_list("pk", flat=True)[:1]], now=now)
+
+
+@transaction.atomic
+def sweep(*, now: datetime.datetime) -> int:
+    """Wake what is due or lost its task; forget what was settled KEPT_DAYS ago. Returns how many were woken."""
+    lost = now - datetime.timedelta(seconds=SENDING_LOST_SECONDS)
+    died = Forward.objects.filter(state=ForwardState.SENDING, changed_at__lt=lost)
+    died.update(state=ForwardState.PENDING, due_at=now, error="the worker was lost while sending")
+    old = now - datetime.timedelta(days=KEPT_DAYS)
+    Forward.objects.filter(state__in=[ForwardState.SENT, ForwardState.KEPT], received_at__lt=old).delete()
+    due = Forward.objects.filter(state=ForwardState.PENDING, due_at__lte=now).order_by("pk")
+    keys = [str(pk) for pk in due.values_list("pk", flat=True)[:_SWEPT_AT_ONCE]]
+    wake(FORWARD_PENDING, keys, now=now)
+    return len(keys)

@@ -1,0 +1,23 @@
+"""Background tasks about upstream itself: the order of its commits, and the webhooks it sent."""
+
+from celery import shared_task
+
+from apps.core.clock import now
+from apps.relay import graph, missed, modes
+
+
+def enqueue_graph(keys: list[str]) -> None:
+    """Wake-up handler of `graph_pending`."""
+    settle_graph.delay()
+
+
+@shared_task
+def settle_graph() -> int:
+    """Place pushes and find merge bases that are due."""
+    return graph.settle(now=now())
+
+
+@shared_task
+def compare_delivery_log() -> int:
+    """Find webhooks that GitHub sent and the hub did not get, and ask for them again."""
+    return missed.compare(now=now()) if modes.current().takes_webhooks else 0

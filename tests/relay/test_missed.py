@@ -1,0 +1,221 @@
+"""Missed webhooks: found in GitHub's log, asked for again, shown as an outage, left out of vendors' times."""
+
+import copy
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.core.clock import now
+from apps.relay import missed, outbox, services
+from apps.relay.models import Delivery, DeliveryLog, Dispatch, HubOutage, Job, MissedDelivery
+from apps.results.metrics import OVERRUN_SECONDS
+from apps.results.models import DayFigures
+from apps.results.services import count_days
+from apps.simulator.hooks import Hook
+from apps.simulator.standin import GitHubStandIn
+from tests.factories.listing import listed
+from tests.factories.pages import Page
+from tests.relay.downstream import PAYLOAD, Downstream, send_webhook
+
+pytestmark = pytest.mark.django_db
+KESTREL = "kestrel-demo/torch-kestrel"
+MINUTE = datetime.timedelta(minutes=1)
+
+
+@pytest.fixture
+def app(client: Client, github: GitHubStandIn) -> "App":
+    return App(client, github)
+
+
+class App:
+    """The GitHub App's webhooks: each is logged; one that is not lost comes here."""
+
+    def __init__(self, client: Client, github: GitHubStandIn) -> None:
+        self.client, self.github = client, github
+        self.again: list[Hook] = []
+        self.upstream = github.add_repository("pytorch/pytorch").repository_id
+        github.hooks.on_redeliver = self.again.append
+        self.start = now() - datetime.timedelta(hours=2)
+
+    def send(
+        self, delivery_id: str, minutes: float = 0, *, event: str = "pull_request", repository_id: int | None = None
+    ) -> None:
+        """A webhook, so many minutes after the start."""
+        body = copy.deepcopy(PAYLOAD)
+        body["repository"]["id"] = repository_id or self.upstream
+        status = 0
+        if not self.github.hooks.is_dropped():
+            status = self.post(event, delivery_id, body)
+        self.github.hooks.record(event, delivery_id, body, status, at=self.start + minutes * MINUTE)
+
+    def post(self, event: str, delivery_id: str, body: Any) -> int:
+        return int(send_webhook(self.client, body, event=event, delivery_id=delivery_id).status_code)
+
+    def send_again(self) -> None:
+        """GitHub sends what it was asked for."""
+        asked, self.again[:] = list(self.again), []
+        for hook in asked:
+            self.github.hooks.record(hook.event, hook.delivery_id, hook.body, 202)
+            self.post(hook.event, hook.delivery_id, hook.body)
+
+
+def outages() -> list[tuple[Any, ...]]:
+    fields = ("started_at", "ended_at", "missed_count", "recovered_count", "lost_count")
+    return list(missed.outages().values_list(*fields))
+
+
+def test_what_was_missed_is_asked_for_and_comes(app: App) -> None:
+    app.send("d-1", 0)
+    app.github.hooks.drop(3)
+    for n in range(3):
+        app.send(f"gone-{n}", 5 + n)
+    app.send("d-2", 20)
+    assert missed.compare(now=now()) == 3
+    begin, end = app.start + 5 * MINUTE, app.start + 7 * MINUTE
+    begin, end = begin.replace(microsecond=0), end.replace(microsecond=0)
+    assert outages() == [(begin, end, 3, 0, 0)]
+    assert [hook.delivery_id for hook in app.again] == ["gone-0", "gone-1", "gone-2"]
+    app.send_again()
+    assert outages() == [(begin, end, 3, 3, 0)]
+    rows = Delivery.objects.order_by("delivery_id").values_list("delivery_id", "is_late", "state")
+    assert list(rows) == [
+        ("d-1", False, "received"),
+        ("d-2", False, "received"),
+        *((f"gone-{n}", True, "received") for n in range(3)),
+    ]
+    assert missed.compare(now=now() + datetime.timedelta(hours=1)) == 0
+    assert app.again == []
+
+
+def test_comparing_again_asks_once_until_it_is_time(app: App) -> None:
+    app.github.hooks.drop(1)
+    app.send("gone")
+    at = now()
+    asked = []
+    for minutes in (0, 5, 11, 22, 33, 44, 55, 66):
+        missed.compare(now=at + minutes * MINUTE)
+        asked.append(len(app.again))
+    assert asked == [1, 1, 2, 3, 4, 5, 5, 5]
+    row = MissedDelivery.objects.get()
+    assert (row.state, row.attempts, outages()[0][2:]) == ("lost", 5, (1, 0, 1))
+
+
+def test_one_that_was_lost_and_comes_after_all_is_recovered(app: App) -> None:
+    app.github.hooks.drop(1)
+    app.send("gone")
+    missed.compare(now=now())
+    MissedDelivery.objects.update(state="lost")
+    app.send_again()
+    assert (MissedDelivery.objects.get().state, Delivery.objects.get().is_late) == ("recovered", True)
+
+
+def test_only_upstreams_events_that_the_hub_takes_are_missed(app: App) -> None:
+    app.github.hooks.drop(3)
+    app.send("other-repository", repository_id=5)
+    app.send("other-event", event="issues")
+    app.github.hooks.record("pull_request", "on-its-way", {"repository": {"id": app.upstream}}, 0, at=now())
+    assert (missed.compare(now=now()), HubOutage.objects.count()) == (0, 0)
+
+
+def test_outages_apart_are_two_and_one_that_is_found_in_between_joins(app: App) -> None:
+    app.github.hooks.drop(10)
+    app.send("a", 0)
+    app.send("b", 30)
+    assert missed.compare(now=now()) == 2
+    assert [row[2] for row in outages()] == [1, 1]
+    DeliveryLog.objects.all().delete()
+    app.send("c", 14)
+    assert missed.compare(now=now()) == 1
+    assert [row[2] for row in outages()] == [1, 2]
+
+
+def test_a_log_of_many_pages_is_read_back_to_the_last_comparison(app: App) -> None:
+    for n in range(230):
+        app.github.hooks.record("issues", f"i-{n}", {"repository": {"id": 5}}, 200, at=app.start)
+    app.github.hooks.drop(1)
+    app.send("gone", 1)
+    for n in range(230):
+        app.github.hooks.record("issues", f"j-{n}", {"repository": {"id": 5}}, 200, at=app.start + 2 * MINUTE)
+    assert missed.compare(now=now()) == 1
+    pages = len([r for r in app.github.requests if r.path == "/app/hook/deliveries"])
+    assert pages == 5
+    missed.compare(now=now())
+    assert len([r for r in app.github.requests if r.path == "/app/hook/deliveries"]) == pages + 1
+
+
+def test_when_github_is_silent_nothing_is_skipped(app: App) -> None:
+    missed.compare(now=app.start - 5 * MINUTE)
+    before = DeliveryLog.objects.get().compared_to
+    app.github.hooks.drop(1)
+    app.send("gone")
+    app.github.fail("/app/hook/deliveries", status=502)
+    assert missed.compare(now=now()) == 0
+    log = DeliveryLog.objects.get()
+    assert (log.compared_to, log.error) == (before, "GitHub answered 502")
+    assert missed.compare(now=now()) == 1
+    assert DeliveryLog.objects.get().error == ""
+
+
+def test_a_redelivery_that_github_refuses_is_said_and_tried_again(app: App) -> None:
+    app.github.hooks.drop(1)
+    app.send("gone")
+    app.github.fail("/attempts$", status=404)
+    missed.compare(now=now())
+    row = MissedDelivery.objects.get()
+    assert (row.state, row.attempts, row.error) == ("missing", 1, "GitHub answered 404: Server Error")
+    missed.compare(now=now() + 11 * MINUTE)
+    assert (len(app.again), MissedDelivery.objects.get().error) == (1, "")
+
+
+def test_times_of_what_came_late_are_not_the_vendors(
+    app: App, downstream: Callable[..., Downstream], client: Client
+) -> None:
+    made, repository = downstream(KESTREL), listed({KESTREL: 2})[KESTREL]
+    app.send("d-1")
+    app.github.hooks.drop(1)
+    app.send("gone", 3)
+    missed.compare(now=now())
+    app.send_again()
+    for delivery in Delivery.objects.all():
+        services.fan_out(delivery_pk=delivery.pk, now=now())
+    for dispatch in Dispatch.objects.all():
+        outbox.send_dispatch(dispatch_pk=dispatch.pk, now=now(), chance=0.5)
+    for delivery_id in ("d-1", "gone"):
+        made.post(made.body(delivery_id))
+        made.post(made.body(delivery_id, conclusion="success"))
+    assert [job.queue_seconds is None for job in Job.objects.order_by("delivery_id")] == [False, True]
+    count_days([(repository.pk, now().date())], now=now())
+    row = DayFigures.objects.get()
+    assert (row.success, row.timed, row.queued, len(row.runs), row.overrun) == (2, 2, 1, 1, 0)
+    assert OVERRUN_SECONDS > 0
+    note = "1 outage of the hub in this time"
+    assert note in Page(client.get("/")).text
+    assert note in Page(client.get(f"/platforms/{repository.platform.slug}/")).text
+
+
+def test_the_status_page_lists_outages(app: App, client: Client) -> None:
+    assert "Outages are unknown" in Page(client.get("/status/")).text
+    app.send("d-1")
+    missed.compare(now=now())
+    assert "No outage was found" in Page(client.get("/status/")).text
+    DeliveryLog.objects.all().delete()
+    app.github.hooks.drop(1)
+    app.send("gone", 3)
+    missed.compare(now=now())
+    at = f"{app.start + 3 * MINUTE:%Y-%m-%d %H:%M:%S} UTC"
+    page = Page(client.get("/status/"))
+    assert page.tables["outages"] == [(at, at, "1", "0", "0")]
+    assert page.facts["ages"]["Figures counted"] == "never"
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_page_asks_as_often_for_one_row_as_for_three(
+    client: Client, rows: int, django_assert_num_queries: Any
+) -> None:
+    for n in range(rows):
+        HubOutage.objects.create(started_at=now() - n * MINUTE, ended_at=now())
+    with django_assert_num_queries(5):
+        assert len(Page(client.get("/status/")).tables["outages"]) == rows
