@@ -20,8 +20,8 @@ demo: runtime ## a whole hub with fictional platforms on http://127.0.0.1:8000 (
 demo-reset: runtime ## remove the demo's data; the next `make demo` starts fresh
 	exec $(python) manage.py demo_reset
 
-test: dev ## all tests
-	exec $(python) -m pytest $(ARGS)
+test: dev ## all tests, on all cores
+	exec $(python) -m pytest -n auto --dist worksteal $(ARGS)
 
 check: dev ## formatting, lint, types, import layers, templates, migrations, system checks
 	$(python) -m ruff format --check .

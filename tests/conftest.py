@@ -7,10 +7,14 @@ A test that touches the database asks for one of two things:
   commits, uses several connections or threads, or talks to other processes. `hub` (a real HTTP server) and
   `celery_worker_process` (a real worker) stand on it; see tests/live.py.
 
+`make test` runs several processes (`-n auto`), each with its own data folder, PostgreSQL and Redis. Servers that are named
+are not shared: with DATABASE_URL or REDIS_URL set there is one process.
+
 pytest-django's `transactional_db` and `live_server` are refused: they empty tables with TRUNCATE, which the audit log
 forbids by trigger.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 
@@ -37,6 +41,10 @@ hypothesis.settings.load_profile("accelhub")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load settings and apps, with what only tests need different."""
+    if config.getoption("dist", "no") != "no":
+        # This process only hands tests out. What it starts must find no settings named, as it did not.
+        del os.environ["DJANGO_SETTINGS_MODULE"]
+        return
     import django
     from django.conf import settings
 
@@ -47,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Deliberately weak: a test that signs in would otherwise spend its time hashing.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django.setup()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """How many processes `-n auto` means: 0 is none beside this one, None is one for each core."""
+    return 0 if environment.KEPT & set(os.environ) else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
