@@ -7,8 +7,8 @@ A test that touches the database asks for one of two things:
   commits, uses several connections or threads, or talks to other processes. `hub` (a real HTTP server) and
   `celery_worker_process` (a real worker) stand on it; see tests/live.py.
 
-`make test` runs several processes (`-n auto`), each with its own data folder, PostgreSQL and Redis. Servers that are named
-are not shared: with DATABASE_URL or REDIS_URL set there is one process.
+`make test` runs several processes (`-n auto`), each with its own data folder, PostgreSQL and Redis. Servers that are
+named are not shared: with DATABASE_URL or REDIS_URL set there is one process.
 
 pytest-django's `transactional_db` and `live_server` are refused: they empty tables with TRUNCATE, which the audit log
 forbids by trigger.
