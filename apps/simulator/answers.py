@@ -162,7 +162,7 @@ class Answers:
         repository = self._repository(request, full_name, number)
         if isinstance(repository, Answer):
             return repository
-        if not self._runs.has_commit(repository.id, sha):
+        if not self._runs.has_commit(repository.id, sha) and not self._commits.knows(sha):
             raise Refusal(404, "Not Found")
         return Answer(200, {"sha": sha, "url": f"{self._url()}/repos/{repository.full_name}/git/commits/{sha}"})
 
@@ -342,7 +342,7 @@ class Answers:
 
     def _create_run(self, request: Request) -> Answer:
         wish = _object(request.json())
-        repository = self._directory.find(str(wish.get("repository", "")))
+        repository = self._directory.reached(str(wish.get("repository", "")))
         if repository is None:
             raise Refusal(404, "Not Found")
         run_id, attempt = str(wish.get("run_id", "")), str(wish.get("run_attempt", 1))

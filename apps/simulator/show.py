@@ -31,6 +31,10 @@ BURST_EVENTS = 12
 BURST_EVERY_SECONDS = 0.6
 BURST_PACE = 0.12
 READY_EVERY_SECONDS = 0.5
+# Without a history: after how many events a repository gets another name.
+RENAME_AFTER_EVENTS = 8
+# A night falls after the first event, and then after every so many.
+NIGHT_EVERY_EVENTS = 24
 # The history waits until the first answers are in: it keeps every processor busy.
 HISTORY_AFTER_SECONDS = 5.0
 # With `events` given: how long after the last sign of life the show is over.
@@ -117,6 +121,8 @@ class Show:
         self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
         if notes := self._notebook.read():
             self._left_over = notes["pending"]
+            if notes.get("renamed"):
+                self._rename()
             if "history" in notes:
                 self._history = self._a_history(**notes["history"])
             self._upstream.restore(notes["upstream"])
@@ -126,6 +132,7 @@ class Show:
             )
             # The present goes on with the pull requests that the history leaves open.
             self._upstream.restore(self._past.state())
+        self._github.commits.add(self._upstream.main_sha, branch="main")
         try:
             self._github.start()
         except OSError as error:
@@ -167,11 +174,29 @@ class Show:
         self._last_sign = time.monotonic()
         self._github.commits.learn(event.name, event.body)
         self._send(event)
+        if self._sent % NIGHT_EVERY_EVENTS == 1:
+            self._begin_night()
+        if self._sent == RENAME_AFTER_EVENTS and self._history is None:
+            self._rename()
         self._write_notes()
         in_burst = self._sent < BURST_EVENTS
         if not in_burst:
             self._downstreams.pace = 1.0
         self._timetable.after(BURST_EVERY_SECONDS if in_burst else self._every, self._next_event)
+
+    def _begin_night(self) -> None:
+        """The second one of a show without history is about a commit that upstream has not; else the history has it."""
+        is_stray = self._history is None and self._sent == 1 + NIGHT_EVERY_EVENTS
+        self._downstreams.begin_night(f"live {self._upstream.count}", self._upstream.main_sha, is_stray=is_stray)
+
+    def _rename(self) -> None:
+        """Give the repositories that are to have one their new name, unless they have it."""
+        for character in CHARACTERS:
+            if character.renamed_to and not self._github.has_repository(character.renamed_to):
+                self._github.rename_repository(character.full_name, character.renamed_to)
+
+    def _is_renamed(self) -> bool:
+        return all(self._github.has_repository(c.renamed_to) for c in CHARACTERS if c.renamed_to)
 
     def _send(self, event: Event) -> None:
         """Post a webhook, unless the stand-in loses it, and log the attempt as GitHub does."""
@@ -240,7 +265,7 @@ class Show:
 
     def _write_notes(self, *, whole: bool = False) -> None:
         pending = self._downstreams.pending() + self._left_over
-        notes = {"upstream": self._upstream.state(), "pending": pending}
+        notes = {"upstream": self._upstream.state(), "pending": pending, "renamed": self._is_renamed()}
         if self._history is not None:
             notes["history"] = self._history.state(with_owed=whole)
         self._notebook.write(notes)

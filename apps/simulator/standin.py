@@ -161,6 +161,10 @@ class GitHubStandIn:
         """Same repository, other name; the old name redirects. Raises KeyError where `old` is unknown."""
         return self._directory.rename(old, new).ids
 
+    def has_repository(self, full_name: str) -> bool:
+        """Whether a repository is called so now."""
+        return self._directory.find(full_name) is not None
+
     def replace_repository(self, full_name: str, *, installed: bool = True) -> RepositoryIds:
         """Same name, another owner and repository behind it: new ids. Raises KeyError where it is unknown."""
         return self._directory.replace(full_name, installed=installed).ids
@@ -193,7 +197,7 @@ class GitHubStandIn:
         return self._contents.of(self._id_of(full_name))
 
     def _id_of(self, repository: str) -> int:
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         return found.id
@@ -213,7 +217,7 @@ class GitHubStandIn:
 
         Raises KeyError for an unknown repository.
         """
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         return self._answers.mint(
@@ -237,7 +241,7 @@ class GitHubStandIn:
 
         Raises KeyError for an unknown repository.
         """
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         return self._answers.mint_buildkite(
@@ -254,14 +258,14 @@ class GitHubStandIn:
 
     def open_pull_request(self, repository: str, number: int, head_sha: str) -> None:
         """Let a pull request be open at this commit, or move it there. Raises KeyError for an unknown repository."""
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         self.checks.open_pull_request(found, number, head_sha)
 
     def add_foreign_check_run(self, repository: str, head_sha: str, name: str) -> None:
         """Let another App show a check run that is not over. Raises KeyError for an unknown repository."""
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         self.checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
