@@ -31,6 +31,9 @@ BURST_EVENTS = 12
 BURST_EVERY_SECONDS = 0.6
 BURST_PACE = 0.12
 READY_EVERY_SECONDS = 0.5
+# At a data folder's first show so many webhooks get lost from that event on. The hub finds them in GitHub's log within
+# minutes, asks for them again, and shows the gap as an outage of its own.
+LOST_AFTER_EVENTS, LOST_EVENTS = 10, 2
 # Without a history: after how many events a repository gets another name.
 RENAME_AFTER_EVENTS = 8
 # A night falls after the first event, and then after every so many.
@@ -88,6 +91,7 @@ class Show:
         self._historian: threading.Thread | None = None
         self._quiet = quiet
         self._sent = 0
+        self._is_first = True
         self._last_sign = 0.0
         self._left_over: list[dict[str, Any]] = []  # callbacks an earlier process owed
         self._timetable = Timetable()
@@ -119,7 +123,9 @@ class Show:
             )
         self._github.hooks.on_redeliver = self._send_again
         self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
-        if notes := self._notebook.read():
+        notes = self._notebook.read()
+        self._is_first = not notes
+        if notes:
             self._left_over = notes["pending"]
             if notes.get("renamed"):
                 self._rename()
@@ -173,6 +179,8 @@ class Show:
         self._sent += 1
         self._last_sign = time.monotonic()
         self._github.commits.learn(event.name, event.body)
+        if self._sent == LOST_AFTER_EVENTS and self._is_first:
+            self._github.hooks.drop(LOST_EVENTS)
         self._send(event)
         if self._sent % NIGHT_EVERY_EVENTS == 1:
             self._begin_night()
@@ -199,16 +207,12 @@ class Show:
         return all(self._github.has_repository(c.renamed_to) for c in CHARACTERS if c.renamed_to)
 
     def _send(self, event: Event) -> None:
-        """Post a webhook, unless the stand-in loses it, and log the attempt as GitHub does."""
-        status = 0
-        try:
-            if not self._github.hooks.is_dropped():
-                status = self._upstream.send(event).status_code
-            if status >= 400:
-                log.warning("The hub refused %s: %d", event, status)
-        except requests.RequestException as error:
-            log.warning("The hub did not take %s: %s", event, type(error).__name__)
-        self._github.hooks.record(event.name, event.delivery_id, event.body, status)
+        """Post a webhook as the stand-in was told to: it may get lost, or go out twice."""
+        statuses = self._github.hooks.deliver(
+            event.name, event.delivery_id, event.body, lambda: self._upstream.send(event).status_code
+        )
+        if max(statuses) >= 400:
+            log.warning("The hub refused %s: %d", event, max(statuses))
 
     def _send_again(self, hook: Hook) -> None:
         self._send(Event(hook.event, hook.delivery_id, hook.body))

@@ -319,7 +319,7 @@ class GitHubStandIn:
     ) -> None:
         """Let requests whose path matches (re.search) go wrong: the next `times`, or with None a `share` of them.
 
-        `seconds`: how long SLOW takes, how long LIMIT and EXHAUST last. `status`, `message`: instead of GitHub's own.
+        `seconds`: how long SLOW and LATE take, LIMIT and EXHAUST last. `status`, `message`: instead of GitHub's own.
         """
         own_status, own_message = _REFUSALS.get(kind, (200, ""))
         self._faults.add(
@@ -356,6 +356,12 @@ class GitHubStandIn:
         except Refusal as refusal:
             body = {"message": refusal.message, "documentation_url": DOCS, "status": str(refusal.status)}
             answer = Answer(refusal.status, body, headers=fault.headers if fault else {})
+        if fault is not None and fault.kind is Kind.LATE:
+            # What it leads to does not wait for the answer.
+            if answer.after is not None:
+                answer.after()
+            self._stopping.wait(fault.seconds)
+            answer = replace(answer, after=None)
         if fault is not None and fault.kind is Kind.LOSE:
             answer = replace(answer, status=NO_ANSWER)
         if fault is not None and fault.kind is Kind.DUPLICATE and (announce := answer.after):

@@ -17,8 +17,9 @@ from apps.audit.models import Event as AuditEvent
 from apps.core import clock
 from apps.core import github as core_github
 from apps.core.enums import Kind
+from apps.core.github import GitHubClient
 from apps.core.models import Installation
-from apps.relay import identity
+from apps.relay import identity, missed
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.simulator import history
 from apps.simulator.characters import CHARACTERS
@@ -185,6 +186,19 @@ def test_replays_are_a_duplicate_and_two_refusals_each(github: GitHubStandIn, ti
     assert Counter(status for status, _ in tiny_hub.refused) == {409: len(ends), 403: len(ends)}
 
 
+def test_its_webhooks_stand_in_githubs_log_and_a_lost_one_is_no_longer_its_own(
+    github: GitHubStandIn, tiny_hub: TinyHub, client: GitHubClient
+) -> None:
+    github.hooks.drop(1)
+    filled = play(github, tiny_hub)
+    events = [row for day in days_of(an_upstream(), seed=1, days=1, until=UNTIL) for row in day.events]
+    logged, _ = client.hook_deliveries(since=UNTIL - datetime.timedelta(days=3))
+    expected = [(event.delivery_id, at.replace(microsecond=0)) for at, event in events]
+    assert [(one.delivery_id, one.at) for one in reversed(logged)] == expected
+    assert [delivery for _, delivery, _ in tiny_hub.webhooks] == [delivery for delivery, _ in expected[1:]]
+    assert filled.events == len(events) - 1
+
+
 def test_each_night_is_told_once_about_mains_newest_commit(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
     play(github, tiny_hub)
     nights: dict[str, set[str]] = {}
@@ -275,6 +289,10 @@ def test_three_days_of_three_platforms(demo_github: GitHubStandIn, hub: Hub, cel
         assert is_close(job.completed_at, ended)
     assert {job.repository.full_name for job in found.values()} == {KESTREL.full_name, QUARRY.full_name}
     assert any(end is None for _, end, _ in expected.values())
+
+    # GitHub's log holds all of it, and the hub misses none.
+    assert len(core_github.client().hook_deliveries(since=UNTIL - datetime.timedelta(days=9))[0]) == len(events)
+    assert missed.compare(now=UNTIL) == 0
 
     assert Callback.objects.count() == filled.callbacks
     assert {at.date() for at in Callback.objects.values_list("received_at", flat=True)} == {

@@ -13,11 +13,21 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
+from apps.core.github import GitHubClient
 from apps.simulator import show as show_module
 from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.management.commands import simulate
 from apps.simulator.notebook import Notebook
-from apps.simulator.show import NOTEBOOK_FILE, RENAME_AFTER_EVENTS, PortTaken, Show, Stage
+from apps.simulator.show import (
+    BURST_EVENTS,
+    LOST_AFTER_EVENTS,
+    LOST_EVENTS,
+    NOTEBOOK_FILE,
+    RENAME_AFTER_EVENTS,
+    PortTaken,
+    Show,
+    Stage,
+)
 from apps.simulator.wire import Answer, Server
 from tests.simulator.tiny_hub import APP_ID, AUDIENCE, SECRET, TinyHub, eventually
 
@@ -107,6 +117,28 @@ def test_a_rename_outlives_the_show(stage: tuple[Stage, TinyHub]) -> None:
     assert list(dict.fromkeys(names)) == [sable.full_name, sable.renamed_to]
     Show(plan, stop=threading.Event(), events=4, **quick).run()
     assert set(names_of(sable, hub)[len(names) :]) == {sable.renamed_to}
+
+
+def test_at_its_first_show_two_webhooks_get_lost_and_go_out_when_asked_for(
+    stage: tuple[Stage, TinyHub], app_key: str
+) -> None:
+    plan, hub = stage
+    stop = threading.Event()
+    playing = threading.Thread(target=Show(plan, stop=stop, seed=1, every=30, burst_pace=0.002).run)
+    playing.start()
+    eventually(lambda: len(hub.webhooks) == BURST_EVENTS - LOST_EVENTS, seconds=20)
+    client = GitHubClient(api_url=f"http://127.0.0.1:{plan.port}", app_id=APP_ID, private_key=app_key)
+    logged, _ = client.hook_deliveries(since=datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=3))
+    came = [delivery for _, delivery, _ in hub.webhooks]
+    first = LOST_AFTER_EVENTS - 1
+    lost = logged[::-1][first : first + LOST_EVENTS]
+    assert [one for one in reversed(logged) if one.delivery_id not in came] == lost
+    for one in lost:
+        client.redeliver(one.github_id)
+    eventually(lambda: {one.delivery_id for one in lost} <= {delivery for _, delivery, _ in hub.webhooks})
+    stop.set()
+    playing.join(5)
+    assert not playing.is_alive()
 
 
 def names_of(character: Character, hub: TinyHub) -> list[str]:
