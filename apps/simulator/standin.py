@@ -24,6 +24,7 @@ from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.faults import Fault, Faults, Kind
 from apps.simulator.hooks import Hooks
+from apps.simulator.issuer import Issuer
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
@@ -82,6 +83,7 @@ class GitHubStandIn:
         self.port = port
         self.delay_seconds = 0.0
         self._keys = SigningKeys(oidc_private_key or new_key())
+        self._issuer = Issuer(self._keys, lambda: self.url)
         self._directory = Directory()
         self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
@@ -94,7 +96,7 @@ class GitHubStandIn:
         self._answers = Answers(
             access=Access(app_id, app_private_key),
             directory=self._directory,
-            keys=self._keys,
+            issuer=self._issuer,
             dispatches=self._dispatches,
             oauth=self.oauth,
             runs=self._runs,
@@ -220,7 +222,7 @@ class GitHubStandIn:
         found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
-        return self._answers.mint(
+        return self._issuer.mint(
             found,
             audience=audience,
             run_id=str(run_id),
@@ -244,7 +246,7 @@ class GitHubStandIn:
         found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
-        return self._answers.mint_buildkite(
+        return self._issuer.mint_buildkite(
             found, audience=audience, build_number=build_number, step=step, overrides=overrides
         )
 
