@@ -17,12 +17,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import requests
 
-from apps.simulator.chance import chance
 from apps.simulator.characters import CHARACTERS, Character
+from apps.simulator.days import Day, days_of
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.downstream import Callback
 from apps.simulator.loopback import CLOCK_HEADER, Interrupted, Unreachable, one_line, send_with_retries, session
@@ -36,10 +36,6 @@ log = logging.getLogger(__name__)
 
 # In the live demo a second of CI stands for a minute; here it is one.
 PACE = 60.0
-WORKDAY_EVENTS = (6, 9)
-WEEKEND_EVENTS = (1, 3)
-# The hub takes a pretended time only where it is past for certain.
-MARGIN = datetime.timedelta(minutes=2)
 # When a day's nightly runs begin.
 NIGHT = datetime.timedelta(hours=2)
 # How long (seconds) to wait for a day's first dispatch, and for another after the last that came.
@@ -53,16 +49,6 @@ class Refused(Exception):
     """The hub does not take events of the past."""
 
 
-class Day(NamedTuple):
-    """What happens on one day: until when (epoch seconds) its callbacks go out, its events by their times, and main's
-    newest commit as it begins."""
-
-    begin: datetime.datetime
-    head: str
-    end: float
-    events: tuple[tuple[datetime.datetime, Event], ...]
-
-
 @dataclass(frozen=True)
 class Filled:
     """What a history came to. `replays`: how often an end was sent again or misused. `left`: callbacks that are due
@@ -74,24 +60,6 @@ class Filled:
     replays: int
     seconds: float
     left: tuple[Callback, ...]
-
-
-def days_of(upstream: Upstream, *, seed: int, days: int, until: datetime.datetime) -> list[Day]:
-    """The events of `days` whole UTC days and of the one that `until` ends; thin at weekends, mostly in office hours.
-
-    `upstream` makes them, and stands where they end afterwards.
-    """
-    midnight = until.replace(hour=0, minute=0, second=0, microsecond=0)
-    return [_day(upstream, seed, midnight - datetime.timedelta(days=ago), until) for ago in range(days, -1, -1)]
-
-
-def _day(upstream: Upstream, seed: int, begin: datetime.datetime, until: datetime.datetime) -> Day:
-    rng, head = chance(seed, "day", begin.date()), upstream.main_sha
-    count = rng.randint(*(WORKDAY_EVENTS if begin.weekday() < 5 else WEEKEND_EVENTS))
-    hours = sorted(rng.triangular(5, 23, 16) for _ in range(count))
-    end = min(begin + datetime.timedelta(days=1), until - MARGIN)
-    times = [at for hour in hours if (at := begin + datetime.timedelta(hours=hour)) < end]
-    return Day(begin, head, end.timestamp(), tuple((at, upstream.next_event(at)) for at in times))
 
 
 class History:

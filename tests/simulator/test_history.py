@@ -23,8 +23,9 @@ from apps.relay import identity, missed
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.simulator import history
 from apps.simulator.characters import CHARACTERS
+from apps.simulator.days import MARGIN, WEEKEND_EVENTS, WORKDAY_EVENTS, days_of
 from apps.simulator.dispatches import Dispatch as Received
-from apps.simulator.history import History, Refused, days_of, fill
+from apps.simulator.history import History, Refused, fill
 from apps.simulator.plan import plan
 from apps.simulator.reporter import wants
 from apps.simulator.standin import GitHubStandIn
@@ -57,12 +58,12 @@ def test_days_are_whole_in_order_thin_at_weekends_and_end_in_the_past() -> None:
     times = [at for day in days for at, _ in day.events]
     assert times == sorted(times)
     assert times[0].date() == datetime.date(2026, 2, 18)
-    assert times[-1] < UNTIL - history.MARGIN
+    assert times[-1] < UNTIL - MARGIN
     assert [day.end for day in days] == sorted(day.end for day in days)
-    assert days[-1].end == (UNTIL - history.MARGIN).timestamp()
+    assert days[-1].end == (UNTIL - MARGIN).timestamp()
     by_day = Counter(at.date() for at in times)
     assert all(
-        count <= history.WEEKEND_EVENTS[1] if day.weekday() > 4 else count >= history.WORKDAY_EVENTS[0]
+        count <= WEEKEND_EVENTS[1] if day.weekday() > 4 else count >= WORKDAY_EVENTS[0]
         for day, count in by_day.items()
         if day != UNTIL.date()
     )
@@ -106,7 +107,7 @@ def test_every_callback_names_its_time_and_those_of_a_job_keep_their_order(
         ("in_progress", "completed"),
         ("completed",),  # of a night
     }
-    assert all(callback.due >= (UNTIL - history.MARGIN).timestamp() for callback in filled.left)
+    assert all(callback.due >= (UNTIL - MARGIN).timestamp() for callback in filled.left)
     assert filled.left, "slow jobs run on into the present"
 
 
@@ -264,7 +265,7 @@ def test_three_days_of_three_platforms(demo_github: GitHubStandIn, hub: Hub, cel
     assert Dispatch.objects.count() == 3 * len(events)
 
     # What was planned is what is there: which jobs, when they began and ended, and how.
-    horizon = UNTIL - history.MARGIN
+    horizon = UNTIL - MARGIN
     expected = {}
     for request in demo_github.dispatches:
         at = received[request.client_payload["delivery_id"]]
