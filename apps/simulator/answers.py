@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from apps.simulator import buildkite, content_routes, shapes
+from apps.simulator import content_routes, shapes
 from apps.simulator.access import GRANTED, Access, InstallationToken, Run
 from apps.simulator.checks import Checks
 from apps.simulator.commits import Commits
@@ -16,8 +16,8 @@ from apps.simulator.contents import Contents
 from apps.simulator.directory import Directory, Repository
 from apps.simulator.dispatches import Dispatches
 from apps.simulator.hooks import Hooks
+from apps.simulator.issuer import Issuer
 from apps.simulator.oauth import OAuth
-from apps.simulator.oidc import CLAIMS, SigningKeys
 from apps.simulator.runs import RunJob, Runs
 from apps.simulator.wire import Answer, Refusal, Request
 
@@ -38,7 +38,7 @@ class Answers:
         *,
         access: Access,
         directory: Directory,
-        keys: SigningKeys,
+        issuer: Issuer,
         dispatches: Dispatches,
         oauth: OAuth,
         runs: Runs,
@@ -51,7 +51,7 @@ class Answers:
         """`url` gives the stand-in's base URL, which is known only once it listens."""
         self._access = access
         self._directory = directory
-        self._keys = keys
+        self._issuer = issuer
         self._dispatches = dispatches
         self._oauth = oauth
         self._runs = runs
@@ -162,7 +162,7 @@ class Answers:
         repository = self._repository(request, full_name, number)
         if isinstance(repository, Answer):
             return repository
-        if not self._runs.has_commit(repository.id, sha):
+        if not self._runs.has_commit(repository.id, sha) and not self._commits.knows(sha):
             raise Refusal(404, "Not Found")
         return Answer(200, {"sha": sha, "url": f"{self._url()}/repos/{repository.full_name}/git/commits/{sha}"})
 
@@ -250,52 +250,10 @@ class Answers:
     # --- the issuer -------------------------------------------------------------------------------------------
 
     def _get_jwks(self, request: Request) -> Answer:
-        return Answer(200, self._keys.jwks())
+        return Answer(200, self._issuer.jwks())
 
     def _get_issuer(self, request: Request) -> Answer:
-        return Answer(
-            200,
-            {
-                "issuer": self._url(),
-                "jwks_uri": f"{self._url()}/.well-known/jwks",
-                "subject_types_supported": ["public", "pairwise"],
-                "response_types_supported": ["id_token"],
-                "claims_supported": CLAIMS,
-                "id_token_signing_alg_values_supported": ["RS256"],
-                "scopes_supported": ["openid"],
-            },
-        )
-
-    def mint(
-        self,
-        repository: Repository,
-        *,
-        audience: str,
-        run_id: str,
-        run_attempt: int,
-        workflow: str,
-        overrides: dict[str, Any] | None = None,
-    ) -> str:
-        """A signed OIDC token. `overrides` replace claims; None leaves a claim out."""
-        claims = shapes.oidc_claims(
-            repository,
-            issuer=self._url(),
-            audience=audience,
-            run_id=run_id,
-            run_attempt=run_attempt,
-            workflow=workflow,
-        )
-        return self._keys.sign({k: v for k, v in (claims | (overrides or {})).items() if v is not None})
-
-    def mint_buildkite(
-        self, repository: Repository, *, audience: str, build_number: int, step: str, overrides: dict[str, Any]
-    ) -> str:
-        """A token of the stand-in's Buildkite. `overrides` replace claims; None leaves a claim out."""
-        issuer = self._url() + buildkite.PATH
-        claims = buildkite.oidc_claims(
-            repository, issuer=issuer, audience=audience, build_number=build_number, step=step
-        )
-        return self._keys.sign({k: v for k, v in (claims | overrides).items() if v is not None})
+        return Answer(200, self._issuer.configuration())
 
     def _get_oidc_token(self, request: Request) -> Answer:
         run = self._access.run(request.bearer())
@@ -305,11 +263,11 @@ class Answers:
         audience = request.query.get("audience", "")
         if run.ci == "buildkite":
             number = int(run.run_id)
-            token = self.mint_buildkite(
+            token = self._issuer.mint_buildkite(
                 repository, audience=audience, build_number=number, step=run.workflow, overrides={}
             )
         else:
-            token = self.mint(
+            token = self._issuer.mint(
                 repository,
                 audience=audience,
                 run_id=run.run_id,
@@ -342,7 +300,7 @@ class Answers:
 
     def _create_run(self, request: Request) -> Answer:
         wish = _object(request.json())
-        repository = self._directory.find(str(wish.get("repository", "")))
+        repository = self._directory.reached(str(wish.get("repository", "")))
         if repository is None:
             raise Refusal(404, "Not Found")
         run_id, attempt = str(wish.get("run_id", "")), str(wish.get("run_attempt", 1))

@@ -32,6 +32,9 @@ class Character:
     `lie_rate` of successes count failed tests, `forge_rate` of them failed by GitHub's record. `silent_days`: since
     then it answers nothing. `bad_days`: from and to how many days ago `bad_pass_rate` held. `ci`: whose tokens its jobs
     get, `github` or `buildkite`. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
+    `replay_rate` of ends are sent again and misused (apps/simulator/replays.py). `renamed_to`: its repository's name
+    since `renamed_days` ago. `events`: what its listing asks for; () is everything. `stray_days`: so many days ago its
+    nightly run was about a commit that upstream does not know.
     """
 
     full_name: str
@@ -61,6 +64,21 @@ class Character:
     sweep_rate: float = 0.0
     workflow: str = "CI"
     ci: str = "github"
+    replay_rate: float = 0.0
+    renamed_to: str = ""
+    renamed_days: int = 0
+    events: tuple[str, ...] = ()
+    stray_days: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its repository is called, and was."""
+        return (self.full_name, self.renamed_to) if self.renamed_to else (self.full_name,)
+
+    @property
+    def is_nightly_only(self) -> bool:
+        """Whether it takes part in nothing that is dispatched, and reports runs of its own."""
+        return self.events == ("nightly",)
 
     @property
     def owner(self) -> str:
@@ -265,12 +283,67 @@ CHARACTERS: tuple[Character, ...] = (
         pass_rate=0.95,
         queue_seconds=(1, 5),
     ),
+    Character(
+        full_name="sable-demo/torch-sable",
+        name="Sable Inference Card",
+        kind="inference card",
+        device="sable",
+        about="Fictional. Renamed: its repository has another name at GitHub now; the id, and its past, are the same.",
+        level="L2",
+        oncalls=("demo-sable-oncall",),
+        repository_id=9_810_000_012,
+        owner_id=9_710_000_012,
+        jobs=(
+            JobShape("build", (10, 18)),
+            JobShape("test-ops", (14, 30), tests=2_400),
+        ),
+        pass_rate=0.96,
+        queue_seconds=(1, 5),
+        renamed_to="sable-demo/sable-backend",
+        renamed_days=14,
+    ),
+    Character(
+        full_name="rook-demo/torch-rook",
+        name="Rook Sparse Unit",
+        kind="sparse processor",
+        device="rook",
+        about="Fictional. Replays: its tokens come again, with the same body and another, and it answers strangers.",
+        level="L2",
+        oncalls=("demo-rook-oncall",),
+        repository_id=9_810_000_013,
+        owner_id=9_710_000_013,
+        jobs=(JobShape("test-ops", (12, 28), tests=1_800),),
+        pass_rate=0.94,
+        queue_seconds=(1, 5),
+        replay_rate=0.2,
+    ),
+    Character(
+        full_name="vesper-demo/torch-vesper",
+        name="Vesper Edge Module",
+        kind="edge module",
+        device="vesper",
+        about="Fictional. Nightly only: it is listed for no pull request, and reports its own run of each night.",
+        level="L2",
+        oncalls=("demo-vesper-oncall",),
+        repository_id=9_810_000_014,
+        owner_id=9_710_000_014,
+        jobs=(
+            JobShape("nightly-ops", (30, 60), tests=5_200),
+            JobShape("nightly-models", (25, 55), tests=360),
+        ),
+        pass_rate=0.9,
+        queue_seconds=(1, 10),
+        rerun_rate=0.3,
+        workflow="Nightly",
+        events=("nightly",),
+        stray_days=5,
+    ),
 )
 
 
 def by_repository(full_name: str) -> Character | None:
     """The character behind a repository's name (GitHub compares names without case), if it is one of ours."""
-    return next((c for c in CHARACTERS if c.full_name.lower() == full_name.lower()), None)
+    return next((c for c in CHARACTERS if full_name.lower() in map(str.lower, c.names)), None)
 
 
 def allowlist_text() -> str:
@@ -284,6 +357,13 @@ def allowlist_text() -> str:
                 devices.setdefault(c.device, {})[c.full_name] = ", ".join(c.oncalls)
             levels[level] = devices
         else:
-            levels[level] = [{c.full_name: ", ".join(c.oncalls)} for c in here]
+            levels[level] = [{c.full_name: _listing(c)} for c in here]
     head = "# The demo's allowlist. Every platform on it is fictional.\n"
     return head + yaml.safe_dump(levels, sort_keys=False, default_flow_style=False)
+
+
+def _listing(character: Character) -> object:
+    """What stands behind a repository's name in the file."""
+    if not character.events:
+        return ", ".join(character.oncalls)
+    return {"oncalls": ", ".join(character.oncalls), "events": list(character.events)}

@@ -26,6 +26,11 @@ class Commits:
             if branch:
                 self._branches[branch] = parent
 
+    def knows(self, sha: str) -> bool:
+        """Whether it is one of them."""
+        with self._lock:
+            return sha in self._parents
+
     def learn(self, event: str, body: dict[str, Any]) -> None:
         """What a webhook of the upstream repository says happened."""
         if event == "push" and body["ref"] == "refs/heads/main":

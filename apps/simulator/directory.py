@@ -115,6 +115,10 @@ class Directory:
                 return None
             return self._by_id.get(self._former_names.get(full_name.lower(), -1))
 
+    def reached(self, full_name: str) -> Repository | None:
+        """The repository that this name leads to, by a redirect where it is a former one."""
+        return self.find(full_name) or self.moved(full_name)
+
     def by_id(self, repository_id: int) -> Repository | None:
         with self._lock:
             return self._by_id.get(repository_id)

@@ -15,7 +15,7 @@ from typing import Any
 
 import requests
 
-from apps.simulator.characters import by_repository
+from apps.simulator.characters import CHARACTERS, by_repository
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.loopback import (
     FIRST_WAIT_SECONDS,
@@ -26,8 +26,9 @@ from apps.simulator.loopback import (
     retry_after,
     send_with_retries,
 )
-from apps.simulator.plan import Job, plan
-from apps.simulator.reporter import wants
+from apps.simulator.nights import plan_night
+from apps.simulator.plan import Job, answers, plan
+from apps.simulator.replays import replays_of
 from apps.simulator.timetable import Timetable
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,13 @@ class Callback:
     status: str
     due: float
     tries: int = 0
+
+    @classmethod
+    def first(cls, job: Job, begun: float) -> "Callback":
+        """The first that a job owes whose run was asked for at `begun` (epoch seconds)."""
+        if job.is_nightly:
+            return cls(job, "completed", begun + job.wait_seconds + job.run_seconds)
+        return cls(job, "in_progress", begun + job.wait_seconds)
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> "Callback":
@@ -89,12 +97,23 @@ class Downstreams:
     def on_dispatch(self, dispatch: Dispatch) -> None:
         """Start the jobs that this dispatch asks for. Returns at once."""
         character = by_repository(dispatch.repository)
-        if character is None or not wants(dispatch.event_type, dispatch.client_payload):
+        if character is None or not answers(character, dispatch.event_type, dispatch.client_payload):
             log.debug("%s does nothing on %s", dispatch.repository, dispatch.event_type)
             return
         now = time.time()
         for job in plan(character, dispatch.client_payload, seed=self._seed, pace=self.pace):
-            self._owe(Callback(job, "in_progress", now + job.wait_seconds))
+            self._owe(Callback.first(job, now))
+
+    def begin_night(self, night: str, commit: str, *, is_stray: bool = False) -> None:
+        """Start the nightly runs of those that have some, about upstream's newest `commit`. Returns at once."""
+        now = time.time()
+        for character in CHARACTERS:
+            if not character.is_nightly_only:
+                continue
+            for job in plan_night(
+                character, night=night, commit=commit, seed=self._seed, is_stray=is_stray, pace=self.pace
+            ):
+                self._owe(Callback.first(job, now))
 
     def pending(self) -> list[dict[str, Any]]:
         """Every callback still owed, as JSON-able data for `resume()`."""
@@ -143,20 +162,31 @@ class Downstreams:
         token = self._token(job, status)
         if token is None:
             return None
-        body = json.dumps(job.body(status, datetime.datetime.now(datetime.UTC)))
-        response = self._send(
-            "POST",
-            self._callback_url,
-            data=body,
-            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-            # A flood that waits here would hold up everyone else's callbacks.
-            retried=RETRIED - {429},
-        )
+        body = job.body(status, datetime.datetime.now(datetime.UTC))
+        response = self._post_body(body, token)
         if response.status_code == 429:
             return max(self._retry_seconds, retry_after(response)) * random.uniform(1, 1.1)
         if response.status_code >= 400:
             log.warning("%s: the hub refused %s: %s", job, status, one_line(response))
+        elif job.is_replayed and status == "completed":
+            self._replay(job, body, token)
         return None
+
+    def _post_body(self, body: dict[str, Any], token: str) -> requests.Response:
+        return self._send(
+            "POST",
+            self._callback_url,
+            data=json.dumps(body),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+            # A flood that waits here would hold up everyone else's callbacks.
+            retried=RETRIED - {429},
+        )
+
+    def _replay(self, job: Job, body: dict[str, Any], token: str) -> None:
+        for replay in replays_of(body):
+            own = self._token(job, "completed") if replay.has_own_token else token
+            if own is not None:
+                log.debug("%s replays: %s", job, one_line(self._post_body(replay.body, own)))
 
     def _token(self, job: Job, status: str) -> str | None:
         """An OIDC token, fetched as a job on GitHub fetches it; None (and a line in the log) where there is none."""

@@ -17,6 +17,7 @@ class Kind(enum.Enum):
     EXHAUST = "refused for `seconds` as GitHub's primary rate limit does, with the time of its reset"
     DROP = "hung up on, nothing done"
     LOSE = "done, and hung up on before the answer"
+    LATE = "done at once, and answered after `seconds`"
     DUPLICATE = "done and answered; a dispatch reaches its repository twice"
 
 

@@ -4,7 +4,8 @@ time that it pretends (X-AccelHub-Clock).
 It goes day by day. A day's webhooks are posted; the hub dispatches them, and the stand-in hands the dispatches on to
 `take()`, which plans the jobs; then what these jobs report up to midnight is posted, several at a time, the callbacks
 of one job in their order. The next day's webhooks are on their way meanwhile. What is not due yet at the end is left to
-whoever goes on in the present.
+whoever goes on in the present. Nightly runs begin by themselves, and a repository that gets another name in its course
+has it from the first day on whose callbacks the hub hears of it.
 """
 
 import datetime
@@ -15,28 +16,28 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import requests
 
-from apps.simulator.chance import chance
 from apps.simulator.characters import CHARACTERS, Character
+from apps.simulator.days import Day, days_of
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.downstream import Callback
 from apps.simulator.loopback import CLOCK_HEADER, Interrupted, Unreachable, one_line, send_with_retries, session
-from apps.simulator.plan import Job, plan
-from apps.simulator.reporter import wants
+from apps.simulator.nights import plan_night
+from apps.simulator.plan import Job, answers, plan
+from apps.simulator.replays import replays_of
 from apps.simulator.standin import GitHubStandIn
-from apps.simulator.upstream import Event, Upstream
+from apps.simulator.upstream import OWNER_ID, REPOSITORY_ID, Event, Upstream
 
 log = logging.getLogger(__name__)
 
 # In the live demo a second of CI stands for a minute; here it is one.
 PACE = 60.0
-WORKDAY_EVENTS = (6, 9)
-WEEKEND_EVENTS = (1, 3)
-# The hub takes a pretended time only where it is past for certain.
-MARGIN = datetime.timedelta(minutes=2)
+# When a day's nightly runs begin.
+NIGHT = datetime.timedelta(hours=2)
 # How long (seconds) to wait for a day's first dispatch, and for another after the last that came.
 FIRST_DISPATCH_SECONDS = 30.0
 QUIET_SECONDS = 10.0
@@ -48,40 +49,17 @@ class Refused(Exception):
     """The hub does not take events of the past."""
 
 
-class Day(NamedTuple):
-    """What happens on one day: until when (epoch seconds) its callbacks go out, and its events by their times."""
-
-    end: float
-    events: tuple[tuple[datetime.datetime, Event], ...]
-
-
 @dataclass(frozen=True)
 class Filled:
-    """What a history came to. `left`: callbacks that are due after its end."""
+    """What a history came to. `replays`: how often an end was sent again or misused. `left`: callbacks that are due
+    after its end."""
 
     events: int
     dispatches: int
     callbacks: int
+    replays: int
     seconds: float
     left: tuple[Callback, ...]
-
-
-def days_of(upstream: Upstream, *, seed: int, days: int, until: datetime.datetime) -> list[Day]:
-    """The events of `days` whole UTC days and of the one that `until` ends; thin at weekends, mostly in office hours.
-
-    `upstream` makes them, and stands where they end afterwards.
-    """
-    midnight = until.replace(hour=0, minute=0, second=0, microsecond=0)
-    return [_day(upstream, seed, midnight - datetime.timedelta(days=ago), until) for ago in range(days, -1, -1)]
-
-
-def _day(upstream: Upstream, seed: int, begin: datetime.datetime, until: datetime.datetime) -> Day:
-    rng = chance(seed, "day", begin.date())
-    count = rng.randint(*(WORKDAY_EVENTS if begin.weekday() < 5 else WEEKEND_EVENTS))
-    hours = sorted(rng.triangular(5, 23, 16) for _ in range(count))
-    end = min(begin + datetime.timedelta(days=1), until - MARGIN)
-    times = [at for hour in hours if (at := begin + datetime.timedelta(hours=hour)) < end]
-    return Day(end.timestamp(), tuple((at, upstream.next_event(at)) for at in times))
 
 
 class History:
@@ -115,7 +93,9 @@ class History:
         self._seed = seed
         self._span = days
         self._until = until
-        self._characters = {character.full_name.lower(): character for character in characters}
+        self._characters = {name.lower(): character for character in characters for name in character.names}
+        self._renamed = [character for character in characters if character.renamed_to]
+        self._nightly = [character for character in characters if character.is_nightly_only]
         self._clients = clients
         self._closing = closing or threading.Event()
         self._days = days_of(upstream, seed=seed, days=days, until=until)
@@ -123,9 +103,9 @@ class History:
         self._next_day = next_day
         self._owed = [Callback.from_row(row) for row in owed]
         self._changed = threading.Condition()
-        self._events = self._dispatches = self._callbacks = 0
+        self._events = self._dispatches = self._callbacks = self._replays = 0
         self._expected = 0
-        self._per_event = len(self._characters)
+        self._all = self._per_event = len(characters) - len(self._nightly)
         self.is_over = next_day >= len(self._days) and not self._owed
 
     def knows(self, delivery_id: object) -> bool:
@@ -137,11 +117,11 @@ class History:
         at = self._times[dispatch.client_payload["delivery_id"]]
         character = self._characters.get(dispatch.repository.lower())
         jobs = []
-        if character is not None and wants(dispatch.event_type, dispatch.client_payload):
-            days_ago = (self._until - at).total_seconds() / DAY_SECONDS
+        if character is not None and answers(character, dispatch.event_type, dispatch.client_payload):
+            days_ago = self._days_ago(at)
             jobs = plan(character, dispatch.client_payload, seed=self._seed, pace=PACE, days_ago=days_ago)
         with self._changed:
-            self._owed += [Callback(job, "in_progress", at.timestamp() + job.wait_seconds) for job in jobs]
+            self._owed += [Callback.first(job, at.timestamp()) for job in jobs]
             self._dispatches += 1
             self._changed.notify_all()
 
@@ -178,7 +158,11 @@ class History:
         return left
 
     def _filled(self, begin: float, left: tuple[Callback, ...]) -> Filled:
-        return Filled(self._events, self._dispatches, self._callbacks, time.monotonic() - begin, left)
+        seconds = time.monotonic() - begin
+        return Filled(self._events, self._dispatches, self._callbacks, self._replays, seconds, left)
+
+    def _days_ago(self, at: datetime.datetime) -> float:
+        return (self._until - at).total_seconds() / DAY_SECONDS
 
     def _tell(self, begin: float) -> None:
         if self._next_day:  # taken up again
@@ -188,7 +172,13 @@ class History:
         while self._next_day < len(self._days):
             day = self._days[self._next_day]
             self._await_dispatches()
-            self._next_day += 1
+            nights = self._nights(day)
+            with self._changed:
+                self._owed += nights
+                self._next_day += 1
+            if self._rename_at(day):
+                # The hub hears of it before it sends anything to the name that leads nowhere.
+                self._report_until(day.end)
             if self._next_day < len(self._days):
                 self._post_events(self._days[self._next_day])
             self._report_until(day.end)
@@ -196,31 +186,75 @@ class History:
                 seconds = time.monotonic() - begin
                 log.info("History: %d of %d days, %.0f s", self._next_day, self._span, seconds)
 
+    # --- what happens by itself ---------------------------------------------------------------------------------
+
+    def _nights(self, day: Day) -> list[Callback]:
+        """What the day's nightly runs will report."""
+        at, days_ago = day.begin + NIGHT, self._days_ago(day.begin + NIGHT)
+        if at.timestamp() >= day.end:
+            return []
+        self._github.commits.add(day.head)
+        return [
+            Callback.first(job, at.timestamp())
+            for character in self._nightly
+            for job in plan_night(
+                character,
+                night=day.begin.date().isoformat(),
+                commit=day.head,
+                seed=self._seed,
+                is_stray=(self._until.date() - day.begin.date()).days == character.stray_days,
+                pace=PACE,
+                days_ago=days_ago,
+            )
+        ]
+
+    def _rename_at(self, day: Day) -> bool:
+        """Give repositories whose time has come their new names, on a day on which they report under them. Returns
+        whether any got one."""
+        speaking = {callback.job.repository for callback in self._owed if callback.due < day.end}
+        due = [
+            character
+            for character in self._renamed
+            if self._days_ago(day.begin) <= character.renamed_days
+            and character.full_name in speaking
+            and not self._github.has_repository(character.renamed_to)
+        ]
+        for character in due:
+            self._github.rename_repository(character.full_name, character.renamed_to)
+        return bool(due)
+
     # --- events and their dispatches ------------------------------------------------------------------------------
 
     def _post_events(self, day: Day) -> None:
         for at, event in day.events:
             if self._closing.is_set():
                 raise Interrupted
-            try:
-                self._github.commits.learn(event.name, event.body)
-                answer = self._upstream.send(event, at)
-            except requests.RequestException as error:
-                log.warning("The hub did not take %s: %s", event, type(error).__name__)
+            self._github.commits.learn(event.name, event.body)
+            taken: list[requests.Response] = []
+            self._github.hooks.deliver(
+                event.name, event.delivery_id, event.body, partial(self._post_event, event, at, taken), at=at
+            )
+            if not taken:
+                # Sent again, it comes in the present and is answered there.
+                del self._times[event.delivery_id]
                 continue
-            if answer.status_code == 400:
-                raise Refused(one_line(answer))
+            if taken[0].status_code == 400:
+                raise Refused(one_line(taken[0]))
             self._events += 1
             # A repeated one was dispatched when it came first.
-            if answer.status_code == 202:
+            if taken[0].status_code == 202:
                 self._expected += self._per_event
+
+    def _post_event(self, event: Event, at: datetime.datetime, taken: list[requests.Response]) -> int:
+        taken.append(self._upstream.send(event, at))
+        return taken[-1].status_code
 
     def _await_dispatches(self) -> None:
         """Wait until the stand-in has got what the webhooks posted so far lead to; where less comes than expected,
         until nothing comes any more: a platform may have been unlisted."""
         with self._changed:
             if self._dispatches > self._expected:  # the hub was merely slow
-                self._expected, self._per_event = self._dispatches, len(self._characters)
+                self._expected, self._per_event = self._dispatches, self._all
             wait = FIRST_DISPATCH_SECONDS
             while self._dispatches < self._expected:
                 if self._closing.is_set():
@@ -277,22 +311,33 @@ class History:
             self._github.record_job(
                 job.repository, run_id=job.run_id, run_attempt=job.run_attempt, **job.record(callback.status)
             )
-        response = send_with_retries(
+        body, token = job.body(callback.status, at), self._token(job)
+        response = self._post_body(body, token, at, over)
+        if response.status_code >= 400:
+            log.warning("%s: the hub refused %s: %s", job, callback.status, one_line(response))
+        replays = replays_of(body) if job.is_replayed and callback.status == "completed" else ()
+        for replay in replays:
+            own = self._token(job) if replay.has_own_token else token
+            log.debug("%s replays: %s", job, one_line(self._post_body(replay.body, own, at, over)))
+        with self._changed:
+            self._callbacks += 1
+            self._replays += len(replays)
+
+    def _post_body(
+        self, body: dict[str, Any], token: str, at: datetime.datetime, over: requests.Session
+    ) -> requests.Response:
+        return send_with_retries(
             "POST",
             self._callback_url,
             closing=self._closing,
             over=over,
-            data=json.dumps(job.body(callback.status, at)),
+            data=json.dumps(body),
             headers={
-                "Authorization": f"Bearer {self._token(job)}",
+                "Authorization": f"Bearer {token}",
                 "Content-Type": "application/json",
                 CLOCK_HEADER: at.isoformat(),
             },
         )
-        if response.status_code >= 400:
-            log.warning("%s: the hub refused %s: %s", job, callback.status, one_line(response))
-        with self._changed:
-            self._callbacks += 1
 
     def _token(self, job: Job) -> str:
         audience = self._audience
@@ -328,6 +373,7 @@ def fill(
     """
     for character in characters:
         github.add_repository(character.full_name, repository_id=character.repository_id, owner_id=character.owner_id)
+    github.add_repository(upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
     history = History(
         github,
         Upstream(hub_url=hub_url, webhook_secret=webhook_secret, repository=upstream, seed=seed),

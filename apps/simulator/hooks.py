@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import requests
+
 from apps.simulator.wire import Answer, Refusal, Request
 
 log = logging.getLogger(__name__)
@@ -37,12 +39,46 @@ class Hooks:
         self._lock = threading.Lock()
         self._numbers = itertools.count(7_000_000_001)
         self._sent: dict[int, Hook] = {}
-        self._to_drop = 0
+        self._to_drop = self._to_duplicate = 0
 
     def drop(self, times: int) -> None:
         """Let the next webhooks get lost on their way."""
         with self._lock:
             self._to_drop = times
+
+    def duplicate(self, times: int) -> None:
+        """Let the next webhooks that do not get lost be sent twice, as GitHub now and then does."""
+        with self._lock:
+            self._to_duplicate = times
+
+    def deliver(
+        self,
+        event: str,
+        delivery_id: str,
+        body: dict[str, Any],
+        post: Callable[[], int],
+        *,
+        at: datetime.datetime | None = None,
+    ) -> list[int]:
+        """Send a webhook by `post`, which returns what the receiver answered, unless it gets lost; log each attempt,
+        under `at` where that is not now. Returns the statuses of the attempts.
+
+        A post that raises requests.RequestException is an attempt that nobody answered.
+        """
+        is_dropped = self.is_dropped()
+        statuses = []
+        for _ in range(2 if not is_dropped and self._is_duplicated() else 1):
+            status = 0 if is_dropped else _status_of(post)
+            self.record(event, delivery_id, body, status, at=at)
+            statuses.append(status)
+        return statuses
+
+    def _is_duplicated(self) -> bool:
+        with self._lock:
+            if not self._to_duplicate:
+                return False
+            self._to_duplicate -= 1
+            return True
 
     def is_dropped(self) -> bool:
         """Whether the webhook that is about to be sent gets lost."""
@@ -68,9 +104,11 @@ class Hooks:
     def listing(self, request: Request, url: str) -> Answer:
         """`GET /app/hook/deliveries`: newest first, by pages that a cursor in the Link header leads to."""
         size = min(int(request.query.get("per_page", PER_PAGE)), 100)
-        before = int(request.query.get("cursor", 2**62))
+        before = int(request.query.get("cursor", 0))
         with self._lock:
-            rows = [hook for number, hook in sorted(self._sent.items(), reverse=True) if number < before]
+            # By time: a demo's history is logged under its own times, beside the present.
+            newest = sorted(self._sent.values(), key=lambda hook: (hook.at, hook.number), reverse=True)
+        rows = newest[next((place + 1 for place, hook in enumerate(newest) if hook.number == before), 0) :]
         page, link = rows[:size], {}
         if len(rows) > size:
             link = {"Link": f'<{url}/app/hook/deliveries?per_page={size}&cursor={page[-1].number}>; rel="next"'}
@@ -87,6 +125,14 @@ class Hooks:
     def _send_again(self, hook: Hook) -> None:
         if self.on_redeliver is not None:
             self.on_redeliver(hook)
+
+
+def _status_of(post: Callable[[], int]) -> int:
+    try:
+        return post()
+    except requests.RequestException as error:
+        log.warning("A webhook was not taken: %s", type(error).__name__)
+        return 0
 
 
 def _shown(hook: Hook) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from apps.simulator.chance import chance
 from apps.simulator.characters import Character, JobShape
-from apps.simulator.reporter import callback_body
+from apps.simulator.reporter import callback_body, wants
 
 # How the jobs that do not succeed end, and how often.
 OTHER_ENDS = {"failure": 85, "timed_out": 10, "cancelled": 5}
@@ -26,7 +26,7 @@ RERUN_AFTER_SECONDS = (5.0, 15.0)
 class Job:
     """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
     machine dies: the start is the last that is heard of it. `true_conclusion` is GitHub's where the job lies. `leg` is
-    its own business, and not reported."""
+    its own business, and not reported. `is_replayed`: its end is sent again, and misused."""
 
     repository: str
     workflow: str
@@ -44,6 +44,12 @@ class Job:
     true_conclusion: str = ""
     ci: str = "github"
     leg: str = ""
+    is_replayed: bool = False
+
+    @property
+    def is_nightly(self) -> bool:
+        """Whether nobody dispatched it: such a run reports its end only."""
+        return bool(self.client_payload.get("event_type") == "nightly")
 
     @property
     def is_on_github(self) -> bool:
@@ -85,12 +91,19 @@ class Job:
 
 
 def plan(
-    character: Character, client_payload: dict[str, Any], *, seed: int, pace: float = 1.0, days_ago: float = 0.0
+    character: Character,
+    client_payload: dict[str, Any],
+    *,
+    seed: int,
+    pace: float = 1.0,
+    days_ago: float = 0.0,
+    night: str = "",
 ) -> list[Job]:
-    """Every job that a dispatch of `days_ago` leads to, re-runs included. `pace` multiplies all times."""
+    """Every job that a dispatch of `days_ago` leads to, re-runs included. `pace` multiplies all times. `night`: which
+    one, of a nightly run (several may be about one commit)."""
     if is_silent(character, days_ago):
         return []
-    rng = chance(seed, character.full_name, client_payload.get("delivery_id"))
+    rng = chance(seed, character.full_name, night or client_payload.get("delivery_id"))
     run_id = str(rng.randrange(*RUN_IDS[character.ci]))
     queued = rng.uniform(*character.queue_seconds)
     jobs = []
@@ -115,6 +128,11 @@ def plan(
 def is_silent(character: Character, days_ago: float) -> bool:
     """Whether it has stopped answering by then."""
     return character.silent_days is not None and days_ago < character.silent_days
+
+
+def answers(character: Character, event_type: str, client_payload: dict[str, Any]) -> bool:
+    """Whether it runs jobs for this dispatch."""
+    return not character.is_nightly_only and wants(event_type, client_payload)
 
 
 def pass_rate_at(character: Character, days_ago: float) -> float:
@@ -169,6 +187,7 @@ def _attempt(
         true_conclusion="failure" if is_forged else "",
         ci=character.ci,
         leg=shape.leg,
+        is_replayed=character.replay_rate > 0 and rng.random() < character.replay_rate,
     )
 
 

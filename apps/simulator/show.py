@@ -31,6 +31,13 @@ BURST_EVENTS = 12
 BURST_EVERY_SECONDS = 0.6
 BURST_PACE = 0.12
 READY_EVERY_SECONDS = 0.5
+# At a data folder's first show so many webhooks get lost from that event on. The hub finds them in GitHub's log within
+# minutes, asks for them again, and shows the gap as an outage of its own.
+LOST_AFTER_EVENTS, LOST_EVENTS = 10, 2
+# Without a history: after how many events a repository gets another name.
+RENAME_AFTER_EVENTS = 8
+# A night falls after the first event, and then after every so many.
+NIGHT_EVERY_EVENTS = 24
 # The history waits until the first answers are in: it keeps every processor busy.
 HISTORY_AFTER_SECONDS = 5.0
 # With `events` given: how long after the last sign of life the show is over.
@@ -84,6 +91,7 @@ class Show:
         self._historian: threading.Thread | None = None
         self._quiet = quiet
         self._sent = 0
+        self._is_first = True
         self._last_sign = 0.0
         self._left_over: list[dict[str, Any]] = []  # callbacks an earlier process owed
         self._timetable = Timetable()
@@ -115,8 +123,12 @@ class Show:
             )
         self._github.hooks.on_redeliver = self._send_again
         self._github.add_repository(self._stage.upstream, repository_id=REPOSITORY_ID, owner_id=OWNER_ID)
-        if notes := self._notebook.read():
+        notes = self._notebook.read()
+        self._is_first = not notes
+        if notes:
             self._left_over = notes["pending"]
+            if notes.get("renamed"):
+                self._rename()
             if "history" in notes:
                 self._history = self._a_history(**notes["history"])
             self._upstream.restore(notes["upstream"])
@@ -126,6 +138,7 @@ class Show:
             )
             # The present goes on with the pull requests that the history leaves open.
             self._upstream.restore(self._past.state())
+        self._github.commits.add(self._upstream.main_sha, branch="main")
         try:
             self._github.start()
         except OSError as error:
@@ -166,24 +179,40 @@ class Show:
         self._sent += 1
         self._last_sign = time.monotonic()
         self._github.commits.learn(event.name, event.body)
+        if self._sent == LOST_AFTER_EVENTS and self._is_first:
+            self._github.hooks.drop(LOST_EVENTS)
         self._send(event)
+        if self._sent % NIGHT_EVERY_EVENTS == 1:
+            self._begin_night()
+        if self._sent == RENAME_AFTER_EVENTS and self._history is None:
+            self._rename()
         self._write_notes()
         in_burst = self._sent < BURST_EVENTS
         if not in_burst:
             self._downstreams.pace = 1.0
         self._timetable.after(BURST_EVERY_SECONDS if in_burst else self._every, self._next_event)
 
+    def _begin_night(self) -> None:
+        """The second one of a show without history is about a commit that upstream has not; else the history has it."""
+        is_stray = self._history is None and self._sent == 1 + NIGHT_EVERY_EVENTS
+        self._downstreams.begin_night(f"live {self._upstream.count}", self._upstream.main_sha, is_stray=is_stray)
+
+    def _rename(self) -> None:
+        """Give the repositories that are to have one their new name, unless they have it."""
+        for character in CHARACTERS:
+            if character.renamed_to and not self._github.has_repository(character.renamed_to):
+                self._github.rename_repository(character.full_name, character.renamed_to)
+
+    def _is_renamed(self) -> bool:
+        return all(self._github.has_repository(c.renamed_to) for c in CHARACTERS if c.renamed_to)
+
     def _send(self, event: Event) -> None:
-        """Post a webhook, unless the stand-in loses it, and log the attempt as GitHub does."""
-        status = 0
-        try:
-            if not self._github.hooks.is_dropped():
-                status = self._upstream.send(event).status_code
-            if status >= 400:
-                log.warning("The hub refused %s: %d", event, status)
-        except requests.RequestException as error:
-            log.warning("The hub did not take %s: %s", event, type(error).__name__)
-        self._github.hooks.record(event.name, event.delivery_id, event.body, status)
+        """Post a webhook as the stand-in was told to: it may get lost, or go out twice."""
+        statuses = self._github.hooks.deliver(
+            event.name, event.delivery_id, event.body, lambda: self._upstream.send(event).status_code
+        )
+        if max(statuses) >= 400:
+            log.warning("The hub refused %s: %d", event, max(statuses))
 
     def _send_again(self, hook: Hook) -> None:
         self._send(Event(hook.event, hook.delivery_id, hook.body))
@@ -240,7 +269,7 @@ class Show:
 
     def _write_notes(self, *, whole: bool = False) -> None:
         pending = self._downstreams.pending() + self._left_over
-        notes = {"upstream": self._upstream.state(), "pending": pending}
+        notes = {"upstream": self._upstream.state(), "pending": pending, "renamed": self._is_renamed()}
         if self._history is not None:
             notes["history"] = self._history.state(with_owed=whole)
         self._notebook.write(notes)

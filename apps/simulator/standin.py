@@ -24,6 +24,7 @@ from apps.simulator.directory import Directory, RepositoryIds
 from apps.simulator.dispatches import Dispatch, Dispatches
 from apps.simulator.faults import Fault, Faults, Kind
 from apps.simulator.hooks import Hooks
+from apps.simulator.issuer import Issuer
 from apps.simulator.oauth import OAuth
 from apps.simulator.oidc import SigningKeys, new_key
 from apps.simulator.people import People
@@ -82,6 +83,7 @@ class GitHubStandIn:
         self.port = port
         self.delay_seconds = 0.0
         self._keys = SigningKeys(oidc_private_key or new_key())
+        self._issuer = Issuer(self._keys, lambda: self.url)
         self._directory = Directory()
         self._contents = Contents()
         self._dispatches = Dispatches(keep, on_dispatch)
@@ -94,7 +96,7 @@ class GitHubStandIn:
         self._answers = Answers(
             access=Access(app_id, app_private_key),
             directory=self._directory,
-            keys=self._keys,
+            issuer=self._issuer,
             dispatches=self._dispatches,
             oauth=self.oauth,
             runs=self._runs,
@@ -161,6 +163,10 @@ class GitHubStandIn:
         """Same repository, other name; the old name redirects. Raises KeyError where `old` is unknown."""
         return self._directory.rename(old, new).ids
 
+    def has_repository(self, full_name: str) -> bool:
+        """Whether a repository is called so now."""
+        return self._directory.find(full_name) is not None
+
     def replace_repository(self, full_name: str, *, installed: bool = True) -> RepositoryIds:
         """Same name, another owner and repository behind it: new ids. Raises KeyError where it is unknown."""
         return self._directory.replace(full_name, installed=installed).ids
@@ -193,7 +199,7 @@ class GitHubStandIn:
         return self._contents.of(self._id_of(full_name))
 
     def _id_of(self, repository: str) -> int:
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         return found.id
@@ -213,10 +219,10 @@ class GitHubStandIn:
 
         Raises KeyError for an unknown repository.
         """
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
-        return self._answers.mint(
+        return self._issuer.mint(
             found,
             audience=audience,
             run_id=str(run_id),
@@ -237,10 +243,10 @@ class GitHubStandIn:
 
         Raises KeyError for an unknown repository.
         """
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
-        return self._answers.mint_buildkite(
+        return self._issuer.mint_buildkite(
             found, audience=audience, build_number=build_number, step=step, overrides=overrides
         )
 
@@ -254,14 +260,14 @@ class GitHubStandIn:
 
     def open_pull_request(self, repository: str, number: int, head_sha: str) -> None:
         """Let a pull request be open at this commit, or move it there. Raises KeyError for an unknown repository."""
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         self.checks.open_pull_request(found, number, head_sha)
 
     def add_foreign_check_run(self, repository: str, head_sha: str, name: str) -> None:
         """Let another App show a check run that is not over. Raises KeyError for an unknown repository."""
-        found = self._directory.find(repository)
+        found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
         self.checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
@@ -315,7 +321,7 @@ class GitHubStandIn:
     ) -> None:
         """Let requests whose path matches (re.search) go wrong: the next `times`, or with None a `share` of them.
 
-        `seconds`: how long SLOW takes, how long LIMIT and EXHAUST last. `status`, `message`: instead of GitHub's own.
+        `seconds`: how long SLOW and LATE take, LIMIT and EXHAUST last. `status`, `message`: instead of GitHub's own.
         """
         own_status, own_message = _REFUSALS.get(kind, (200, ""))
         self._faults.add(
@@ -352,6 +358,12 @@ class GitHubStandIn:
         except Refusal as refusal:
             body = {"message": refusal.message, "documentation_url": DOCS, "status": str(refusal.status)}
             answer = Answer(refusal.status, body, headers=fault.headers if fault else {})
+        if fault is not None and fault.kind is Kind.LATE:
+            # What it leads to does not wait for the answer.
+            if answer.after is not None:
+                answer.after()
+            self._stopping.wait(fault.seconds)
+            answer = replace(answer, after=None)
         if fault is not None and fault.kind is Kind.LOSE:
             answer = replace(answer, status=NO_ANSWER)
         if fault is not None and fault.kind is Kind.DUPLICATE and (announce := answer.after):

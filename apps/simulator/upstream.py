@@ -89,6 +89,16 @@ class Upstream:
         self._closed: list[PullRequest] = []
         self._at: datetime.datetime | None = None
 
+    @property
+    def count(self) -> int:
+        """How many events it has made."""
+        return self._count
+
+    @property
+    def main_sha(self) -> str:
+        """The newest commit of main."""
+        return self._main_sha
+
     # --- making events ----------------------------------------------------------------------------------------
 
     def next_event(self, at: datetime.datetime | None = None) -> Event:

@@ -24,11 +24,13 @@ def test_ids_are_distinct_and_no_real_ones() -> None:
 
 
 def test_every_level_and_every_behaviour_has_its_platform() -> None:
-    assert Counter(c.level for c in CHARACTERS) == {"L4": 1, "L3": 2, "L2": 7, "L1": 1}
+    assert Counter(c.level for c in CHARACTERS) == {"L4": 1, "L3": 2, "L2": 10, "L1": 1}
     assert len({c.name for c in CHARACTERS}) == len({c.full_name for c in CHARACTERS}) == len(CHARACTERS)
-    for behaviour in ("death_rate", "lie_rate", "silent_days", "green_rerun_rate", "sweep", "bad_days"):
+    behaviours = ("death_rate", "lie_rate", "silent_days", "green_rerun_rate", "sweep", "bad_days")
+    for behaviour in (*behaviours, "replay_rate", "renamed_to"):
         assert sum(bool(getattr(c, behaviour)) for c in CHARACTERS) == 1, behaviour
     assert [c.name for c in CHARACTERS if c.ci == "buildkite"] == ["Onyx Dataflow"]
+    assert [c.name for c in CHARACTERS if c.is_nightly_only] == ["Vesper Edge Module"]
     assert [c.name for c in CHARACTERS if len({j.name for j in c.jobs}) < len(c.jobs)] == ["Lattice Systolic"]
 
 
@@ -50,6 +52,9 @@ def test_allowlist_text() -> None:
             {"cascade-demo/torch-cascade": "demo-cascade-lead"},
             {"onyx-demo/torch-onyx": "demo-onyx-oncall"},
             {"lattice-demo/torch-lattice": "demo-lattice-oncall"},
+            {"sable-demo/torch-sable": "demo-sable-oncall"},
+            {"rook-demo/torch-rook": "demo-rook-oncall"},
+            {"vesper-demo/torch-vesper": {"oncalls": "demo-vesper-oncall", "events": ["nightly"]}},
         ],
         "L3": {
             "kestrel": {"kestrel-demo/torch-kestrel": "demo-kestrel-lead, demo-kestrel-oncall"},

@@ -19,7 +19,7 @@ from apps.simulator.standin import GitHubStandIn
 from apps.simulator.timetable import Timetable
 from tests.simulator.tiny_hub import AUDIENCE, TinyHub, eventually
 
-KESTREL, PALLAS, QUARRY = CHARACTERS[0], CHARACTERS[2], CHARACTERS[5]
+KESTREL, PALLAS, QUARRY, ROOK = CHARACTERS[0], CHARACTERS[2], CHARACTERS[5], CHARACTERS[12]
 AT = datetime.datetime(2026, 9, 1, 12, 0, 0, 250_000, tzinfo=datetime.UTC)
 CLIENT_PAYLOAD: dict[str, Any] = {
     "event_type": "pull_request",
@@ -166,6 +166,20 @@ def test_a_hub_that_is_gone_is_given_up_after_a_bound(
     downstreams.on_dispatch(dispatch(PALLAS.full_name))
     eventually(lambda: not downstreams.pending())
     assert caplog.text.count("was not reported") == 2
+
+
+def test_a_replayed_end_comes_again_and_misused(
+    github: GitHubStandIn, downstreams: Downstreams, tiny_hub: TinyHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    dispatches = (dispatch(ROOK.full_name, f"r-{number}") for number in range(100))
+    sent = next(d for d in dispatches if any(job.is_replayed for job in plan(ROOK, d.client_payload, seed=1)))
+    tiny_hub.webhooks.append(("pull_request", sent.client_payload["delivery_id"], {}))
+    downstreams.on_dispatch(sent)
+    eventually(lambda: tiny_hub.callbacks and not downstreams.pending())
+    replayed = sum(job.is_replayed for job in plan(ROOK, sent.client_payload, seed=1))
+    assert len(tiny_hub.repeated) == replayed
+    assert Counter(status for status, _ in tiny_hub.refused) == {409: replayed, 403: replayed}
+    assert "refused" not in caplog.text, "the log is for what went wrong"
 
 
 def test_what_is_owed_at_the_end_is_reported_by_the_next_process(

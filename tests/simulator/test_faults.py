@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -89,6 +90,20 @@ def test_a_duplicate_reaches_its_repository_twice(github: GitHubStandIn, client:
     github.spoil(DISPATCHES, Kind.DUPLICATE)
     assert send(client, 2) == [None, None]
     eventually(lambda: sorted(told) == [1, 1, 2])
+
+
+def test_one_that_is_answered_late_was_done_before(
+    github: GitHubStandIn, client: GitHubClient, told: list[int]
+) -> None:
+    github.spoil(DISPATCHES, Kind.LATE, seconds=0.5)
+    with ThreadPoolExecutor() as pool:
+        begin = time.monotonic()
+        sending = pool.submit(send, client)
+        eventually(lambda: told == [1])
+        assert not sending.done()
+        assert sending.result() == [None]
+    assert time.monotonic() - begin >= 0.5
+    assert (told, len(github.dispatches)) == ([1], 1)
 
 
 def test_healing_forgets_shares_too(github: GitHubStandIn, client: GitHubClient, told: list[int]) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import operator
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,22 +17,26 @@ from apps.audit.models import Event as AuditEvent
 from apps.core import clock
 from apps.core import github as core_github
 from apps.core.enums import Kind
+from apps.core.github import GitHubClient
 from apps.core.models import Installation
-from apps.relay import identity
+from apps.relay import identity, missed
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.simulator import history
 from apps.simulator.characters import CHARACTERS
+from apps.simulator.days import MARGIN, WEEKEND_EVENTS, WORKDAY_EVENTS, days_of
 from apps.simulator.dispatches import Dispatch as Received
-from apps.simulator.history import History, Refused, days_of, fill
+from apps.simulator.history import History, Refused, fill
 from apps.simulator.plan import plan
 from apps.simulator.reporter import wants
 from apps.simulator.standin import GitHubStandIn
 from apps.simulator.upstream import Upstream
 from tests.factories.listing import listed
 from tests.live import Hub, Worker, redis_client
-from tests.simulator.tiny_hub import AUDIENCE, SECRET, TinyHub
+from tests.simulator.tiny_hub import AUDIENCE, DISPATCHED, SECRET, TinyHub
 
 KESTREL, PALLAS, QUARRY, TARN = CHARACTERS[0], CHARACTERS[2], CHARACTERS[5], CHARACTERS[7]
+SABLE, ROOK, VESPER = CHARACTERS[11:]
+SABLE_ID = str(SABLE.repository_id)
 UNTIL = datetime.datetime(2026, 3, 20, 18, tzinfo=datetime.UTC)  # a Friday
 
 
@@ -53,12 +58,12 @@ def test_days_are_whole_in_order_thin_at_weekends_and_end_in_the_past() -> None:
     times = [at for day in days for at, _ in day.events]
     assert times == sorted(times)
     assert times[0].date() == datetime.date(2026, 2, 18)
-    assert times[-1] < UNTIL - history.MARGIN
+    assert times[-1] < UNTIL - MARGIN
     assert [day.end for day in days] == sorted(day.end for day in days)
-    assert days[-1].end == (UNTIL - history.MARGIN).timestamp()
+    assert days[-1].end == (UNTIL - MARGIN).timestamp()
     by_day = Counter(at.date() for at in times)
     assert all(
-        count <= history.WEEKEND_EVENTS[1] if day.weekday() > 4 else count >= history.WORKDAY_EVENTS[0]
+        count <= WEEKEND_EVENTS[1] if day.weekday() > 4 else count >= WORKDAY_EVENTS[0]
         for day, count in by_day.items()
         if day != UNTIL.date()
     )
@@ -90,7 +95,7 @@ def test_every_callback_names_its_time_and_those_of_a_job_keep_their_order(
         github.add_repository(character.full_name)
     filled = play(github, tiny_hub)
     assert filled.callbacks == len(tiny_hub.callbacks) > 100
-    assert filled.dispatches == filled.events * len(CHARACTERS)
+    assert filled.dispatches == filled.events * len(DISPATCHED)
     seen: dict[str, list[str]] = {}
     for (_, body), told in zip(tiny_hub.callbacks, tiny_hub.clocks, strict=True):
         workflow = body["workflow"]
@@ -100,8 +105,9 @@ def test_every_callback_names_its_time_and_those_of_a_job_keep_their_order(
     assert {tuple(statuses) for statuses in seen.values()} <= {
         ("in_progress",),
         ("in_progress", "completed"),
+        ("completed",),  # of a night
     }
-    assert all(callback.due >= (UNTIL - history.MARGIN).timestamp() for callback in filled.left)
+    assert all(callback.due >= (UNTIL - MARGIN).timestamp() for callback in filled.left)
     assert filled.left, "slow jobs run on into the present"
 
 
@@ -113,7 +119,7 @@ def test_a_platform_that_is_not_dispatched_to_holds_nothing_up(
     for character in CHARACTERS:
         github.add_repository(character.full_name)
     filled = play(github, tiny_hub, [*CHARACTERS, stranger])
-    assert filled.dispatches == filled.events * len(CHARACTERS)
+    assert filled.dispatches == filled.events * len(DISPATCHED)
 
 
 def test_a_hub_that_is_no_demo_is_left_alone(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
@@ -129,7 +135,9 @@ def test_a_delivery_that_the_hub_has_already_is_not_waited_for(github: GitHubSta
     play(github, tiny_hub)
     before = len(tiny_hub.callbacks)
     again = play(github, tiny_hub)
-    assert (again.dispatches, again.callbacks, len(tiny_hub.callbacks)) == (0, 0, before)
+    told = [body["event_type"] for _, body in tiny_hub.callbacks]
+    assert again.dispatches == 0
+    assert told[before:] == ["nightly"] * told[:before].count("nightly"), "nobody dispatches those"
     assert again.seconds < history.QUIET_SECONDS
 
 
@@ -138,6 +146,77 @@ def test_what_it_does_not_know_is_not_its_own(github: GitHubStandIn) -> None:
     made = History(github, upstream, hub_url="http://127.0.0.1:9", audience=AUDIENCE, seed=1, days=1, until=UNTIL)
     assert not made.knows("someone else's")
     assert not made.knows(None)
+
+
+# --- renamed, replaying, nightly only ---------------------------------------------------------------------------
+
+
+def test_a_repository_is_renamed_when_it_next_speaks_and_answers_under_its_new_name(
+    github: GitHubStandIn, tiny_hub: TinyHub
+) -> None:
+    play(github, tiny_hub)
+    names = {claims["repository"] for claims, _ in tiny_hub.callbacks if claims.get("repository_id") == SABLE_ID}
+    assert names == {SABLE.renamed_to}
+    first, second = days_of(an_upstream(), seed=1, days=1, until=UNTIL)
+    sent = [(d.repository, d.client_payload["delivery_id"]) for d in github.dispatches if d.repository in SABLE.names]
+    assert Counter(sent) == Counter(
+        (name, event.delivery_id)
+        for name, day in ((SABLE.full_name, first), (SABLE.renamed_to, second))
+        for _, event in day.events
+    )
+
+
+def test_before_its_day_a_repository_keeps_its_name(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
+    later = dataclasses.replace(SABLE, renamed_days=-1)
+    play(github, tiny_hub, [later if c is SABLE else c for c in CHARACTERS])
+    names = {claims["repository"] for claims, _ in tiny_hub.callbacks if claims.get("repository_id") == SABLE_ID}
+    assert names == {SABLE.full_name}
+
+
+def test_replays_are_a_duplicate_and_two_refusals_each(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
+    often = dataclasses.replace(ROOK, replay_rate=1.0)
+    filled = play(github, tiny_hub, [often if c is ROOK else c for c in CHARACTERS])
+    ends = [
+        body for claims, body in tiny_hub.callbacks
+        if claims.get("repository") == ROOK.full_name and body["workflow"]["status"] == "completed"
+    ]  # fmt: skip
+    assert ends
+    assert filled.replays == 3 * len(ends)
+    by_run = operator.itemgetter("delivery_id")
+    assert sorted(tiny_hub.repeated, key=by_run) == sorted(ends, key=by_run)
+    assert Counter(status for status, _ in tiny_hub.refused) == {409: len(ends), 403: len(ends)}
+
+
+def test_its_webhooks_stand_in_githubs_log_and_a_lost_one_is_no_longer_its_own(
+    github: GitHubStandIn, tiny_hub: TinyHub, client: GitHubClient
+) -> None:
+    github.hooks.drop(1)
+    filled = play(github, tiny_hub)
+    events = [row for day in days_of(an_upstream(), seed=1, days=1, until=UNTIL) for row in day.events]
+    logged, _ = client.hook_deliveries(since=UNTIL - datetime.timedelta(days=3))
+    expected = [(event.delivery_id, at.replace(microsecond=0)) for at, event in events]
+    assert [(one.delivery_id, one.at) for one in reversed(logged)] == expected
+    assert [delivery for _, delivery, _ in tiny_hub.webhooks] == [delivery for delivery, _ in expected[1:]]
+    assert filled.events == len(events) - 1
+
+
+def test_each_night_is_told_once_about_mains_newest_commit(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
+    play(github, tiny_hub)
+    nights: dict[str, set[str]] = {}
+    for (_, body), told in zip(tiny_hub.callbacks, tiny_hub.clocks, strict=True):
+        if body["event_type"] == "nightly":
+            assert body["workflow"]["status"] == "completed"
+            nights.setdefault(told[:10], set()).add(body["payload"]["head_sha"])
+    days = days_of(an_upstream(), seed=1, days=1, until=UNTIL)
+    assert nights == {day.begin.date().isoformat(): {day.head} for day in days}
+    assert all(github.commits.knows(day.head) for day in days)
+
+
+def test_one_night_is_about_a_commit_that_upstream_does_not_know(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
+    stray = dataclasses.replace(VESPER, stray_days=1)
+    play(github, tiny_hub, [stray if c is VESPER else c for c in CHARACTERS])
+    commits = {body["payload"]["head_sha"] for _, body in tiny_hub.callbacks if body["event_type"] == "nightly"}
+    assert sorted(map(github.commits.knows, commits)) == [False, True]
 
 
 # --- against the hub --------------------------------------------------------------------------------------------
@@ -186,7 +265,7 @@ def test_three_days_of_three_platforms(demo_github: GitHubStandIn, hub: Hub, cel
     assert Dispatch.objects.count() == 3 * len(events)
 
     # What was planned is what is there: which jobs, when they began and ended, and how.
-    horizon = UNTIL - history.MARGIN
+    horizon = UNTIL - MARGIN
     expected = {}
     for request in demo_github.dispatches:
         at = received[request.client_payload["delivery_id"]]
@@ -211,6 +290,10 @@ def test_three_days_of_three_platforms(demo_github: GitHubStandIn, hub: Hub, cel
         assert is_close(job.completed_at, ended)
     assert {job.repository.full_name for job in found.values()} == {KESTREL.full_name, QUARRY.full_name}
     assert any(end is None for _, end, _ in expected.values())
+
+    # GitHub's log holds all of it, and the hub misses none.
+    assert len(core_github.client().hook_deliveries(since=UNTIL - datetime.timedelta(days=9))[0]) == len(events)
+    assert missed.compare(now=UNTIL) == 0
 
     assert Callback.objects.count() == filled.callbacks
     assert {at.date() for at in Callback.objects.values_list("received_at", flat=True)} == {

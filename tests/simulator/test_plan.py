@@ -1,5 +1,6 @@
 """What characters do: the callbacks are the official reporter's, and the seed decides every fate."""
 
+import dataclasses
 import datetime
 import itertools
 from collections import Counter
@@ -7,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from apps.simulator.characters import CHARACTERS, Character
-from apps.simulator.plan import Job, plan
+from apps.simulator.characters import CHARACTERS, Character, by_repository
+from apps.simulator.downstream import Callback
+from apps.simulator.nights import plan_night
+from apps.simulator.plan import Job, answers, plan
+from apps.simulator.replays import replays_of
 from apps.simulator.reporter import callback_body, wants
 
-KESTREL, FEN, PALLAS, MERIDIAN, WREN, QUARRY, LUMEN, TARN, CASCADE, ONYX, LATTICE = CHARACTERS
+(
+    KESTREL, FEN, PALLAS, MERIDIAN, WREN, QUARRY, LUMEN, TARN, CASCADE, ONYX, LATTICE, SABLE, ROOK, VESPER
+) = CHARACTERS  # fmt: skip
 AT = datetime.datetime(2026, 9, 1, 12, 0, 0, 250_000, tzinfo=datetime.UTC)
 CLIENT_PAYLOAD: dict[str, Any] = {
     "event_type": "pull_request",
@@ -239,3 +245,58 @@ def test_the_matrix_reports_one_name_and_a_check_run_for_each_leg() -> None:
     assert {workflow["job_name"] for workflow in workflows} == {"test"}
     assert len({workflow["check_run_id"] for workflow in workflows}) == len(jobs) >= 2
     assert all("leg" not in workflow for workflow in workflows)
+
+
+def test_the_renamed_one_is_itself_under_both_names() -> None:
+    assert by_repository("Sable-demo/SABLE-backend") is by_repository(SABLE.full_name) is SABLE
+    assert SABLE.renamed_to.split("/")[0] == SABLE.owner
+
+
+def test_some_ends_of_the_replaying_one_come_again() -> None:
+    jobs = many(ROOK)
+    assert share(jobs, is_replayed=True) == pytest.approx(ROOK.replay_rate, abs=0.02)
+    assert not any(job.is_replayed for character in (KESTREL, LUMEN, SABLE) for job in many(character, 100))
+
+
+@pytest.mark.parametrize(("conclusion", "other"), [("success", "failure"), ("timed_out", "success")])
+def test_a_replay_is_the_same_another_conclusion_and_an_answer_to_a_stranger(conclusion: str, other: str) -> None:
+    job = dataclasses.replace(plan(ROOK, CLIENT_PAYLOAD, seed=1)[0], conclusion=conclusion)
+    body = job.body("completed", AT)
+    again, changed, stranger = replays_of(body)
+    assert (again.body, again.has_own_token) == (body, False)
+    assert changed.body == body | {"workflow": body["workflow"] | {"conclusion": other}}
+    assert not changed.has_own_token
+    assert stranger.body == body | {"delivery_id": stranger.body["delivery_id"]}
+    assert stranger.has_own_token
+    assert stranger.body["delivery_id"] != body["delivery_id"]
+    assert replays_of(body) == (again, changed, stranger)
+
+
+def test_the_nightly_one_answers_no_dispatch() -> None:
+    assert [c for c in CHARACTERS if not answers(c, "pull_request", CLIENT_PAYLOAD)] == [VESPER]
+
+
+def test_a_night_is_about_a_commit_and_reported_once() -> None:
+    night = plan_night(VESPER, night="2026-09-01", commit="c" * 40, seed=1)
+    assert night == plan_night(VESPER, night="2026-09-01", commit="c" * 40, seed=1)
+    assert {job.run_id for job in night} != {
+        job.run_id for job in plan_night(VESPER, night="2026-09-02", commit="c" * 40, seed=1)
+    }, "two nights about one commit are two runs"
+    assert {job.job_name for job in night} == {shape.name for shape in VESPER.jobs}
+    for job in night:
+        body = job.body("completed", AT)
+        assert {key: body[key] for key in ("event_type", "delivery_id", "payload")} == {
+            "event_type": "nightly",
+            "delivery_id": "c" * 40,
+            "payload": {"head_sha": "c" * 40},
+        }
+        only = Callback.first(job, 1_000)
+        assert only == Callback(job, "completed", 1_000 + job.wait_seconds + job.run_seconds)
+        assert only.following() is None
+
+
+def test_a_stray_night_is_about_a_commit_of_nobody() -> None:
+    strays = [plan_night(VESPER, night="n", commit=sha * 40, seed=1, is_stray=True) for sha in "ab"]
+    [commit] = {job.client_payload["payload"]["head_sha"] for jobs in strays for job in jobs}
+    assert len(commit) == 40
+    assert set(commit) > {"a", "b"}

@@ -13,10 +13,21 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
-from apps.simulator.characters import CHARACTERS
+from apps.core.github import GitHubClient
+from apps.simulator import show as show_module
+from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.management.commands import simulate
 from apps.simulator.notebook import Notebook
-from apps.simulator.show import NOTEBOOK_FILE, PortTaken, Show, Stage
+from apps.simulator.show import (
+    BURST_EVENTS,
+    LOST_AFTER_EVENTS,
+    LOST_EVENTS,
+    NOTEBOOK_FILE,
+    RENAME_AFTER_EVENTS,
+    PortTaken,
+    Show,
+    Stage,
+)
 from apps.simulator.wire import Answer, Server
 from tests.simulator.tiny_hub import APP_ID, AUDIENCE, SECRET, TinyHub, eventually
 
@@ -52,14 +63,15 @@ def test_events_become_callbacks_and_the_show_ends_by_itself(stage: tuple[Stage,
     stop = threading.Event()
     Show(plan, stop=stop, seed=1, every=0.1, events=4, burst_pace=0.01, quiet=1.0).run()
     assert len(hub.webhooks) == 4
-    seen = {body["delivery_id"] for _, body in hub.callbacks}
+    seen = {body["delivery_id"] for _, body in hub.callbacks if body["event_type"] != "nightly"}
     assert seen == {delivery for _, delivery, body in hub.webhooks if body.get("action") != "closed"}
     # Buildkite's tokens name the pipeline, which here is called as its repository.
     named = {c.get("repository") or f"{c['organization_slug']}/{c['pipeline_slug']}" for c, _ in hub.callbacks}
     assert named == {c.full_name for c in CHARACTERS if c.silent_days is None}
     told = {(body["workflow"]["check_run_id"], body["workflow"]["status"]) for _, body in hub.callbacks}
     started, ended = ({run for run, word in told if word == status} for status in ("in_progress", "completed"))
-    assert ended <= started
+    nights = {body["workflow"]["check_run_id"] for _, body in hub.callbacks if body["event_type"] == "nightly"}
+    assert ended - started == nights
     assert len(ended) > 0.8 * len(started) > 0, "only a few machines die"
     notes = json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())
     assert notes["pending"] == []
@@ -95,12 +107,67 @@ def test_it_waits_for_the_hub_stops_at_once_and_goes_on_later(stage: tuple[Stage
     assert any(delivery == new for delivery, _, _ in reported)
 
 
+def test_a_rename_outlives_the_show(stage: tuple[Stage, TinyHub]) -> None:
+    plan, hub = stage
+    quick: dict[str, Any] = {"seed": 1, "every": 0.05, "burst_pace": 0.002, "quiet": 1.0}
+    Show(plan, stop=threading.Event(), events=RENAME_AFTER_EVENTS + 3, **quick).run()
+    assert json.loads((plan.data_dir / NOTEBOOK_FILE).read_text())["renamed"] is True
+    [sable] = [c for c in CHARACTERS if c.renamed_to]
+    names = names_of(sable, hub)
+    assert list(dict.fromkeys(names)) == [sable.full_name, sable.renamed_to]
+    Show(plan, stop=threading.Event(), events=4, **quick).run()
+    assert set(names_of(sable, hub)[len(names) :]) == {sable.renamed_to}
+
+
+def test_at_its_first_show_two_webhooks_get_lost_and_go_out_when_asked_for(
+    stage: tuple[Stage, TinyHub], app_key: str
+) -> None:
+    plan, hub = stage
+    stop = threading.Event()
+    playing = threading.Thread(target=Show(plan, stop=stop, seed=1, every=30, burst_pace=0.002).run)
+    playing.start()
+    eventually(lambda: len(hub.webhooks) == BURST_EVENTS - LOST_EVENTS, seconds=20)
+    client = GitHubClient(api_url=f"http://127.0.0.1:{plan.port}", app_id=APP_ID, private_key=app_key)
+    logged, _ = client.hook_deliveries(since=datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=3))
+    came = [delivery for _, delivery, _ in hub.webhooks]
+    first = LOST_AFTER_EVENTS - 1
+    lost = logged[::-1][first : first + LOST_EVENTS]
+    assert [one for one in reversed(logged) if one.delivery_id not in came] == lost
+    for one in lost:
+        client.redeliver(one.github_id)
+    eventually(lambda: {one.delivery_id for one in lost} <= {delivery for _, delivery, _ in hub.webhooks})
+    stop.set()
+    playing.join(5)
+    assert not playing.is_alive()
+
+
+def names_of(character: Character, hub: TinyHub) -> list[str]:
+    """What its repository was called in each callback."""
+    number = str(character.repository_id)
+    return [claims["repository"] for claims, _ in hub.callbacks if claims.get("repository_id") == number]
+
+
+def test_nights_fall_and_the_second_one_is_about_a_commit_that_upstream_does_not_know(
+    stage: tuple[Stage, TinyHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, hub = stage
+    monkeypatch.setattr(show_module, "NIGHT_EVERY_EVENTS", 3)
+    Show(plan, stop=threading.Event(), seed=1, every=0.1, events=8, burst_pace=0.002, quiet=1.0).run()
+    nightly = [body for _, body in hub.callbacks if body["event_type"] == "nightly"]
+    runs = {body["workflow"]["run_id"]: body["payload"]["head_sha"] for body in nightly}
+    pushed = {sha for event, _, body in hub.webhooks if event == "push" for sha in (body["before"], body["after"])}
+    based = {body["pull_request"]["base"]["sha"] for event, _, body in hub.webhooks if event == "pull_request"}
+    assert len(runs) == 3
+    assert [commit in pushed | based for commit in runs.values()].count(False) == 1
+
+
 def test_what_was_owed_survives_an_end_before_the_hub_was_ready(stage: tuple[Stage, TinyHub]) -> None:
     plan, hub = stage
     hub.ready = False
     owed = {
         "upstream": {"count": 7, "next_number": 900_009, "main_sha": "a", "open": [], "closed": []},
         "pending": [{}],
+        "renamed": False,
     }
     Notebook(plan.data_dir / NOTEBOOK_FILE).write(owed)
     stop = threading.Event()

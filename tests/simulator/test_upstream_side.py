@@ -3,6 +3,7 @@
 import datetime
 
 import pytest
+import requests
 
 from apps.core.github import CheckRun, Compared, GitHubClient, GitHubRefused
 from apps.simulator.hooks import Hook
@@ -92,3 +93,35 @@ def test_a_webhook_is_sent_again_when_asked(github: GitHubStandIn, client: GitHu
 def test_it_drops_as_many_as_it_is_told_to(github: GitHubStandIn) -> None:
     github.hooks.drop(2)
     assert [github.hooks.is_dropped() for _ in range(3)] == [True, True, False]
+
+
+def test_a_webhook_is_sent_once_twice_or_lost_and_each_attempt_is_logged(
+    github: GitHubStandIn, client: GitHubClient
+) -> None:
+    sent: list[str] = []
+
+    def deliver(name: str, status: int = 202) -> list[int]:
+        def post() -> int:
+            sent.append(name)
+            if not status:
+                raise requests.ConnectionError
+            return status
+
+        return github.hooks.deliver("push", name, BODY, post)
+
+    assert deliver("once") == [202]
+    github.hooks.drop(1)
+    github.hooks.duplicate(1)
+    assert deliver("lost") == [0]
+    assert deliver("twice") == [202, 202]
+    assert deliver("unanswered", 0) == [0]
+    assert sent == ["once", "twice", "twice", "unanswered"]
+    found, _ = client.hook_deliveries(since=AT - datetime.timedelta(days=3650))
+    assert [one.delivery_id for one in reversed(found)] == ["once", "lost", "twice", "twice", "unanswered"]
+
+
+def test_the_log_is_by_time_whenever_an_attempt_was_logged(github: GitHubStandIn, client: GitHubClient) -> None:
+    for minute in (*range(100, 220), *range(100)):
+        github.hooks.record("push", f"d-{minute}", BODY, 202, at=AT + datetime.timedelta(minutes=minute))
+    found, is_whole = client.hook_deliveries(since=AT + datetime.timedelta(minutes=50))
+    assert ([one.delivery_id for one in found], is_whole) == ([f"d-{minute}" for minute in range(219, 49, -1)], True)

@@ -1,4 +1,4 @@
-"""A hub of sixty lines for the simulator's own tests, over real HTTP: what it is sent, it checks and keeps."""
+"""A small hub for the simulator's own tests, over real HTTP: what it is sent, it checks and keeps."""
 
 import hashlib
 import hmac
@@ -12,12 +12,14 @@ from typing import Any
 import jwt
 
 from apps.core.github import GitHubClient
-from apps.simulator.characters import CHARACTERS
+from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.wire import Answer, Request, Server
 
 APP_ID = "1001"
 AUDIENCE = "pytorch-cross-repo-ci-relay"
 SECRET = "webhook-secret"
+# Those that this hub's listing sends events to.
+DISPATCHED = [character for character in CHARACTERS if not character.is_nightly_only]
 
 
 def eventually(question: Callable[[], Any], seconds: float = 5.0) -> Any:
@@ -41,6 +43,9 @@ class TinyHub:
         self.clocks: list[str] = []  # X-AccelHub-Clock of each callback, '' without
         self.takes_clock = True
         self.attempts = 0
+        self.refused: list[tuple[int, dict[str, Any]]] = []  # status, body
+        self.repeated: list[dict[str, Any]] = []  # bodies that came again with the token they came with
+        self._tokens: dict[str, bytes] = {}  # jti to body
         self._lock = threading.Lock()
         self._client = GitHubClient(api_url=github_url, app_id=APP_ID, private_key=app_key)
         self._jwks = jwt.PyJWKClient(f"{github_url}/.well-known/jwks")
@@ -79,11 +84,15 @@ class TinyHub:
             "payload": request.json(),
             "accelhub": f"made up for {delivery_id}",
         }
-        for character in CHARACTERS:
-            self._background.submit(
-                self._client.send_dispatch, character.full_name, event_type=event, client_payload=client_payload
-            )
+        for character in DISPATCHED:
+            self._background.submit(self._dispatch, character, event, client_payload)
         return Answer(202, {"ok": True})
+
+    def _dispatch(self, character: Character, event: str, client_payload: dict[str, Any]) -> None:
+        name = character.full_name
+        if character.renamed_to:
+            name = self._client.repository_identity(name).full_name
+        self._client.send_dispatch(name, event_type=event, client_payload=client_payload)
 
     def _callback(self, request: Request) -> Answer:
         with self._lock:
@@ -100,6 +109,22 @@ class TinyHub:
             issuer=[self._issuer, f"{self._issuer}/buildkite"],
         )
         with self._lock:
-            self.callbacks.append((claims, json.loads(request.body)))
+            body, before = json.loads(request.body), self._tokens.get(claims["jti"])
+            if before not in (None, request.body):
+                return self._refuse(409, body)
+            if self.webhooks and body["event_type"] != "nightly" and not self._knows(body["delivery_id"]):
+                return self._refuse(403, body)
+            self._tokens[claims["jti"]] = request.body
+            if before is not None:
+                self.repeated.append(body)
+                return Answer(200, {"ok": True, "status": "duplicate"})
+            self.callbacks.append((claims, body))
             self.clocks.append(request.headers.get("x-accelhub-clock", ""))
         return Answer(200, {"ok": True, "status": "applied"})
+
+    def _knows(self, delivery_id: str) -> bool:
+        return any(known == delivery_id for _, known, _ in self.webhooks)
+
+    def _refuse(self, status: int, body: dict[str, Any]) -> Answer:
+        self.refused.append((status, body))
+        return Answer(status, {"code": "made_up"})
