@@ -89,14 +89,22 @@ def platform_or_404(slug: str) -> Platform:
 
 
 def repository_or_404(owner: str, name: str) -> Repository:
-    """A repository by its name, in any case of letters: all repositories are public."""
+    """A repository by its name, in any case of letters, or by the name it had before GitHub confirmed another: an
+    address that somebody kept still leads to it. All repositories are public."""
     full_name = f"{owner}/{name}"
     if not FULL_NAME.fullmatch(full_name):  # an address can spell what PostgreSQL cannot even compare
         raise Http404
-    try:
-        return Repository.objects.select_related("platform").get(full_name__iexact=full_name)
-    except Repository.DoesNotExist:
-        raise Http404 from None
+    known = Repository.objects.select_related("platform")
+    found = known.filter(full_name__iexact=full_name).first() or _formerly(known, full_name)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _formerly(known: QuerySet[Repository], full_name: str) -> Repository | None:
+    """The latest of the repositories that bore a name."""
+    bore = known.filter(name_changes__old_name__iexact=full_name, name_changes__confirmed_at__isnull=False)
+    return bore.order_by("-name_changes__confirmed_at", "-name_changes__pk").first()
 
 
 def former_names() -> dict[str, str]:

@@ -1,12 +1,14 @@
 """A repository that is called otherwise now, while upstream's file still has its former name."""
 
 import pytest
+from django.test import Client
 
+from apps.accounts.policy import Role
 from apps.core.clock import now
 from apps.platforms.allowlist import parse
 from apps.platforms.models import AllowlistAlarm, NameChange, Repository
 from apps.platforms.services import change_level
-from tests.factories.listing import TESTS
+from tests.factories.listing import TESTS, user
 from tests.factories.upstream import PATH, Upstream
 
 pytestmark = pytest.mark.django_db
@@ -51,3 +53,26 @@ def test_of_two_former_names_in_one_file_the_first_means_the_repository() -> Non
     former = {"acme/one": "zenith/one", "acme/uno": "zenith/one"}
     read = parse("L1:\n  - acme/one\n  - acme/uno\n").renamed(former)
     assert [entry.full_name for entry in read.entries] == ["zenith/one", "acme/uno"]
+
+
+def test_an_address_with_a_former_name_leads_to_who_bore_it_last_and_a_present_name_comes_first(
+    client: Client, upstream: Upstream
+) -> None:
+    upstream.says(LISTED)
+    one = renamed("acme/one", "zenith/one")
+    renamed("acme/two", "acme/one")
+    renamed("acme/three", "zenith/three")
+    NameChange.objects.create(repository=one, old_name="acme/waits", new_name="zenith/one", seen_at=now())
+    client.force_login(user(Role.MAINTAINER))
+
+    def heading(name: str) -> str | int:
+        answer = client.get(f"/repositories/ACME/{name}/participation/")
+        return answer.context["repository"].full_name if answer.status_code == 200 else answer.status_code
+
+    assert {name: heading(name) for name in ("one", "two", "three", "waits", "x")} == {
+        "one": "acme/one",
+        "two": "acme/one",
+        "three": "zenith/three",
+        "waits": 404,
+        "x": 404,
+    }
