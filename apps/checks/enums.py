@@ -30,6 +30,15 @@ class Conclusion(models.TextChoices):
     NEUTRAL = "neutral", "neutral"
 
 
+class NeutralEnd(models.TextChoices):
+    """Why the hub itself ends a check run as neutral."""
+
+    LEVEL = "level", "level"
+    LABEL = "label", "label"
+    HELD = "held", "held"
+    RESULTS_GONE = "results_gone", "results gone"
+
+
 class Scope(models.TextChoices):
     """What is run again, and the last word of GitHub's route for it."""
 

@@ -245,6 +245,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "buckets": relay_policy.BUCKETS,
         "check_rules": checks_policy.RULES,
         "conclusions": checks_policy.CONCLUSIONS,
+        "neutral_ends": checks_policy.NEUTRAL_ENDS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
         "pipeline_claims": buildkite.CLAIMS,

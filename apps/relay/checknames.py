@@ -25,6 +25,11 @@ def name_of(full_name: str, workflow: str, job_name: str) -> str:
     return f"{name[: MOST_NAME - _DIGEST - 1]}~{digest}"
 
 
+def repository_in(name: str) -> str:
+    """The repository in a name that `name_of` made: no prefix holds a slash, and no digest reaches so far."""
+    return "/".join(name.split("/")[1:3])
+
+
 def one_line(text: str) -> str:
     """A downstream's text without line ends and control characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.policy import ROLES
-from apps.checks.policy import CONCLUSIONS, RULES
+from apps.checks.policy import CONCLUSIONS, NEUTRAL_ENDS, RULES
 from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
@@ -156,6 +156,10 @@ def test_check_runs(page: Page) -> None:
 def test_conclusions_of_check_runs(page: Page) -> None:
     printed = [(text.partition(" ")[2], conclusion) for text, conclusion in page.tables["conclusions"]]
     assert printed == [(bucket.label, conclusion.value) for bucket, conclusion in CONCLUSIONS.items()]
+
+
+def test_what_the_hub_ends_as_neutral(page: Page) -> None:
+    assert page.tables["neutral-ends"] == [(row.when, row.pattern) for row in NEUTRAL_ENDS.values()]
 
 
 def test_fields_of_a_callback(page: Page) -> None:
