@@ -57,6 +57,7 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("a job of a nightly, periodic or push event", "never a check run"),
     CheckRule("“re-run” on a check run, L3 or L4", "that run's failed jobs are run again, once"),
     CheckRule("“re-run” on all checks, L3 or L4", "each run is run again, once"),
+    CheckRule("“re-run”, of a build on Buildkite", "refused, and the check run says so: builds are started again there"),
     CheckRule("“re-run”, below L3", "refused, and the check run says why"),
 )
 
@@ -264,12 +265,14 @@ SCOPES = {"check_run": Scope.FAILED_JOBS, "check_suite": Scope.WHOLE_RUN}
 _ALREADY_RUNNING = re.compile("already running", re.IGNORECASE)
 
 
-def refuse_rerun(level: int, run_id: str) -> str | None:
+def refuse_rerun(level: int, run_id: str, *, is_of_buildkite: bool) -> str | None:
     """Why “re-run” is not passed on, as a sentence; None where it is."""
     if level < CHECKS_FROM:
         return f"Re-runs are for {LEVELS[STABLE].code} and {LEVELS[MATURE].code}: it is at {LEVELS[level].code} now."
     if not run_id:
         return f"No run is known that could be run again. {NEUTRAL_ENDS[NeutralEnd.RESULTS_GONE].then}"
+    if is_of_buildkite:
+        return f"Build {run_id} ran on Buildkite, where GitHub starts nothing: it is started again there."
     return None
 
 

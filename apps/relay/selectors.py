@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.http import Http404
 
 from apps.core.permissions import Permission
@@ -57,6 +59,13 @@ def job_or_404(public_id: uuid.UUID) -> Job:
 def callbacks_of(job: Job) -> QuerySet[Callback]:
     """What was said of a job, in order: accepted callbacks and conflicting ones."""
     return job.callbacks.order_by("received_at", "pk")
+
+
+def ran_on_buildkite(repository: Repository, *, head_sha: str, run_id: str) -> bool:
+    """Whether a run about this commit was reported with Buildkite's tokens: it is a build there, and no run of GitHub
+    Actions."""
+    told = Callback.objects.filter(job__head_sha=head_sha, job__repository=repository, job__run_id=run_id)
+    return told.filter(claims__has_key="pipeline_id").exists()
 
 
 def private_callbacks(platform: Platform, user: Any) -> QuerySet[Callback] | None:
@@ -295,10 +304,17 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
 
 
 def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
-    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting."""
-    newest = Callback.objects.filter(repository=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting. What a
+    new owner sends ends no silence before that owner is accepted."""
+    stranger = Transfer.objects.annotate(owner=Cast("new_owner_id", TextField())).filter(
+        repository=OuterRef("repository"),
+        owner=OuterRef("owner"),
+        opened_at__lte=OuterRef("received_at"),
+    )
+    heard = Callback.objects.alias(owner=KT("claims__repository_owner_id")).filter(repository=OuterRef("pk"))
+    newest = heard.exclude(Exists(stranger.exclude(state=Transfer.State.ACCEPTED))).order_by("-received_at")
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
-    return dict(found.annotate(last_callback_at=Subquery(newest)).values_list("pk", "last_callback_at"))
+    return dict(found.annotate(last_callback_at=Subquery(newest.values("received_at")[:1])).values_list("pk", "last_callback_at"))
 
 
 def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
