@@ -57,7 +57,9 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("a job of a nightly, periodic or push event", "never a check run"),
     CheckRule("“re-run” on a check run, L3 or L4", "that run's failed jobs are run again, once"),
     CheckRule("“re-run” on all checks, L3 or L4", "each run is run again, once"),
-    CheckRule("“re-run”, of a build on Buildkite", "refused, and the check run says so: builds are started again there"),
+    CheckRule(
+        "“re-run”, of a build on Buildkite", "refused, and the check run says so: builds are started again there"
+    ),
     CheckRule("“re-run”, below L3", "refused, and the check run says why"),
 )
 

@@ -24,8 +24,8 @@ def request_reruns(*, delivery_pk: int, now: datetime.datetime) -> int:
     """Keep what a `rerequested` webhook asks for: of a check run its run's failed jobs, of a suite each run behind our
     check runs of the commit. Returns how many re-runs are to be sent.
 
-    Below L3, and of a build on Buildkite, it is refused: the row says why, and so does the check run. A second click within RERUN_ABSORBED means the
-    first, and leaves no row.
+    Below L3, and of a build on Buildkite, it is refused: the row says why, and so does the check run. A second click
+    within RERUN_ABSORBED means the first, and leaves no row.
     """
     delivery = Delivery.objects.get(pk=delivery_pk)
     asked, scope = webhooks.asked_of(delivery), policy.SCOPES[delivery.event]

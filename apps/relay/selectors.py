@@ -314,7 +314,11 @@ def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.dat
     heard = Callback.objects.alias(owner=KT("claims__repository_owner_id")).filter(repository=OuterRef("pk"))
     newest = heard.exclude(Exists(stranger.exclude(state=Transfer.State.ACCEPTED))).order_by("-received_at")
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
-    return dict(found.annotate(last_callback_at=Subquery(newest.values("received_at")[:1])).values_list("pk", "last_callback_at"))
+    return dict(
+        found.annotate(last_callback_at=Subquery(newest.values("received_at")[:1])).values_list(
+            "pk", "last_callback_at"
+        )
+    )
 
 
 def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
