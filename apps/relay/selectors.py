@@ -10,13 +10,13 @@ from typing import Any
 from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Coalesce
 from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository, Transfer
-from apps.platforms.policy import PUBLIC_FROM, UNLISTED
-from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
+from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
+from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
 from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, worst_bucket
@@ -190,24 +190,40 @@ class Round:
         return max((each for each in seconds if each is not None), default=None)
 
     @property
-    def expects_answer(self) -> bool:
-        """Whether anybody is asked to run something: what only tells that a pull request was closed asks nobody."""
-        return is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
+    def asks_for_nothing(self) -> bool:
+        """Whether nobody is asked to run something: it only tells that a pull request was closed."""
+        return not is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
+
+    @property
+    def was_private(self) -> bool:
+        """Whether it was sent while its repository's answers were private: none of them ever becomes public."""
+        level = self.dispatch.sent_level  # type: ignore[attr-defined]
+        return level is not None and level < PUBLIC_FROM
+
+    @property
+    def no_answer(self) -> str:
+        """What is to be said while none of its jobs has answered."""
+        if self.asks_for_nothing:
+            return "no answer expected"
+        if self.was_private:
+            return f"sent at {LEVELS[self.dispatch.sent_level].code}, where answers are private"  # type: ignore[attr-defined]
+        return "no answer yet"
 
     @property
     def bucket(self) -> str:
         """The worst that any of its jobs says. While none has answered: `dispatched`, or why it was not sent yet;
-        empty where no answer is expected."""
+        empty where no answer, or no public one, is expected."""
         if worst := worst_bucket(job.bucket for job in self.current):
             return worst
         if self.dispatch.state != DispatchState.SENT:
             return str(self.dispatch.state)
-        return "dispatched" if self.expects_answer else ""
+        return "" if self.asks_for_nothing or self.was_private else "dispatched"
 
 
 def _rounds(dispatches: QuerySet[Dispatch]) -> QuerySet[Dispatch]:
     jobs = with_superseded(Job.objects.order_by("workflow", "job_name", "run_attempt", "pk"))
     related = dispatches.select_related("delivery", "repository__platform").defer("delivery__body")
+    related = related.alias(left_at=Coalesce("sent_at", "created_at")).annotate(sent_level=level_then("left_at"))
     return related.prefetch_related(Prefetch("jobs", queryset=jobs, to_attr="answers"))
 
 
