@@ -95,7 +95,7 @@ def check_of(job: Job) -> Check | None:
     """The check run that tells of a job; None where there is none."""
     if job.pr_number is None or not job.head_sha:
         return None
-    found = Check.objects.filter(head_sha=job.head_sha, repository=job.repository_id).defer("summary")  # type: ignore[misc]
+    found = Check.objects.filter(head_sha=job.head_sha, repository=job.repository_id).defer("summary")
     checks = {check.name: check for check in found}
     return checks.get(name_of(name_at(job.repository, checks.values()), job.workflow, job.job_name))
 

@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
@@ -18,7 +19,7 @@ from apps.core.wakeups import wake
 from apps.platforms.models import Participation
 from apps.platforms.policy import UNLISTED
 from apps.platforms.selectors import open_windows
-from apps.relay import modes, policy
+from apps.relay import modes, moves, policy
 from apps.relay.enums import DeliveryState, DispatchState, JobStatus
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.relay.payload import client_payload
@@ -56,11 +57,7 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
         return None
     error, state, wait = "", DispatchState.SENT, None
     try:
-        client().send_dispatch(
-            dispatch.repository.full_name,
-            event_type=dispatch.delivery.event,
-            client_payload=client_payload(dispatch, now=now),
-        )
+        _send(dispatch, now)
     except GitHubUnavailable as problem:
         failed = dispatch.attempts - (dispatch.attempts_allowed - ATTEMPTS_MAX)
         wait = backoff_seconds(failed, chance, asked=problem.wait_seconds)
@@ -71,6 +68,19 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
         dispatch_pk=dispatch_pk, attempt=dispatch.attempts, state=state, error=error, wait_seconds=wait, now=clock.now()
     )
     return state
+
+
+def _send(dispatch: Dispatch, now: datetime.datetime) -> None:
+    """Send it under its repository's name, or under the new one where GitHub redirects that. Raises GitHubUnavailable or
+    GitHubRefused."""
+    what: dict[str, Any] = {"event_type": dispatch.delivery.event, "client_payload": client_payload(dispatch, now=now)}
+    try:
+        client().send_dispatch(dispatch.repository.full_name, **what)
+    except GitHubRefused as refused:
+        if refused.status not in moves.MOVED_STATUSES:
+            raise
+        name = moves.new_name_of(dispatch.repository, status=refused.status, now=now)
+        client().send_dispatch(name, **what)
 
 
 def finish_dispatch(
