@@ -18,9 +18,7 @@ def new_name_of(repository: Repository, *, status: int, now: datetime.datetime) 
     another owner, was never pinned, or bears a name that is taken here.
     """
     if repository.github_id is None:
-        raise GitHubRefused(
-            status, "the name is redirected, and the hub has not pinned the repository: check its name."
-        )
+        raise GitHubRefused(status, "the name is redirected, and the repository is not pinned: check the name.")
     found = client().repository_identity(repository.full_name)
     try:
         compare_with_github(repository=repository, found=found, now=now)
@@ -31,6 +29,6 @@ def new_name_of(repository: Repository, *, status: int, now: datetime.datetime) 
     if found.github_owner_id != repository.github_owner_id:
         raise GitHubRefused(
             status,
-            f"the repository is {found.full_name} now, whose owner nobody has accepted: decide, then send again.",
+            f"it is {found.full_name} now, whose owner nobody has accepted: decide, then send again.",
         )
     return found.full_name

@@ -71,8 +71,8 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
 
 
 def _send(dispatch: Dispatch, now: datetime.datetime) -> None:
-    """Send it under its repository's name, or under the new one where GitHub redirects that. Raises GitHubUnavailable or
-    GitHubRefused."""
+    """Send it under its repository's name, or under the new one where GitHub redirects that. Raises GitHubUnavailable
+    or GitHubRefused."""
     what: dict[str, Any] = {"event_type": dispatch.delivery.event, "client_payload": client_payload(dispatch, now=now)}
     try:
         client().send_dispatch(dispatch.repository.full_name, **what)

@@ -82,7 +82,7 @@ def test_another_repository_behind_the_name_is_sent_nothing(github: GitHubStandI
 def test_a_new_owner_is_sent_nothing_before_somebody_accepts_it(github: GitHubStandIn) -> None:
     github.rename_repository(KESTREL, MOVED)
     assert send() is DispatchState.GIVEN_UP
-    words = f"the repository is {MOVED} now, whose owner nobody has accepted: decide, then send again."
+    words = f"it is {MOVED} now, whose owner nobody has accepted: decide, then send again."
     assert (row(), reached(github)) == (("given_up", 1, f"GitHub answered 307: {words}"), [])
     assert Transfer.objects.get().new_name == MOVED
 
@@ -100,7 +100,7 @@ def test_a_repository_that_was_never_pinned_is_not_followed(github: GitHubStandI
     Repository.objects.update(github_id=None, github_owner_id=None, pin_source="", pinned_at=None)
     github.rename_repository(KESTREL, RENAMED)
     assert send() is DispatchState.GIVEN_UP
-    words = "the name is redirected, and the hub has not pinned the repository: check its name."
+    words = "the name is redirected, and the repository is not pinned: check the name."
     assert (row(), reached(github)) == (("given_up", 1, f"GitHub answered 307: {words}"), [])
 
 
