@@ -20,16 +20,6 @@ class CheckStatus(models.TextChoices):
     COMPLETED = "completed", "completed"
 
 
-class Conclusion(models.TextChoices):
-    """GitHub's words, as far as the hub uses them."""
-
-    SUCCESS = "success", "success"
-    FAILURE = "failure", "failure"
-    TIMED_OUT = "timed_out", "timed out"
-    CANCELLED = "cancelled", "cancelled"
-    NEUTRAL = "neutral", "neutral"
-
-
 class NeutralEnd(models.TextChoices):
     """Why the hub itself ends a check run as neutral."""
 

@@ -8,25 +8,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from apps.checks.enums import CheckStatus, Conclusion, NeutralEnd, Scope
+from apps.checks.enums import CheckStatus, NeutralEnd, Scope
 from apps.platforms.policy import CHECKS_FROM, LEVELS, MATURE, STABLE
-from apps.relay.checknames import one_line
+from apps.relay.checknames import one_line, state_of
 from apps.relay.enums import Bucket
 from apps.relay.policy import CHECKS_LABEL
 
 # GitHub takes a title of this many characters, and a summary of this many.
 MOST_TITLE = 255
 MOST_SUMMARY = 65_535
-
-# Where a job counts → what its check run concludes. What is not here has not ended.
-CONCLUSIONS: dict[Bucket, Conclusion] = {
-    Bucket.SUCCESS: Conclusion.SUCCESS,
-    Bucket.FAILURE: Conclusion.FAILURE,
-    Bucket.TIMED_OUT: Conclusion.TIMED_OUT,
-    Bucket.CANCELLED: Conclusion.CANCELLED,
-    Bucket.CONTRADICTED: Conclusion.FAILURE,
-    Bucket.NEUTRAL: Conclusion.NEUTRAL,
-}
 
 # How long a repository that was sent an event is still expected to answer: as long as upstream's relay keeps its state.
 ANSWERS_AWAITED = datetime.timedelta(days=3)
@@ -196,7 +186,7 @@ def wanted_of(legs: Iterable[Leg], *, order: Sequence[Bucket], full_name: str, l
         run_id=leader.run_id,
         run_attempt=max(leg.run_attempt for leg in ranked),
         status=CheckStatus.IN_PROGRESS if running else CheckStatus.COMPLETED,
-        conclusion="" if running else CONCLUSIONS[leader.bucket].value,
+        conclusion="" if running else state_of(leg.bucket for leg in ranked),
         title=_cut(cause, MOST_TITLE),
         summary=_cut(f"**{cause}.**\n\n{table}\n\nReported by the repository itself.", MOST_SUMMARY),
     )

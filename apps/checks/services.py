@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
 from apps.checks import outbox, policy, webhooks
-from apps.checks.enums import CheckStatus, Conclusion, NeutralEnd, SendState
+from apps.checks.enums import CheckStatus, NeutralEnd, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
 from apps.checks.selectors import has_held_job, holder_of, legs_by_name, may_publish, name_at
@@ -27,7 +27,7 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.platforms.selectors import has_open_demotion
 from apps.relay import checknames
-from apps.relay.enums import JobStatus
+from apps.relay.enums import Conclusion, JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 

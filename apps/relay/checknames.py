@@ -1,4 +1,4 @@
-"""How check runs are named, and who wishes for one: what publishes them and what compares with them ask here.
+"""How check runs are named, what they say, and who wishes for one: what publishes and what compares with them ask here.
 
 Source: docs/protocol.md, "Check runs".
 """
@@ -9,11 +9,31 @@ from collections.abc import Iterable
 from django.conf import settings
 
 from apps.platforms.policy import CHECKS_FROM, MATURE
-from apps.relay.policy import CHECKS_LABEL
+from apps.relay.enums import Bucket, Conclusion, JobStatus
+from apps.relay.policy import CHECKS_LABEL, WORST
 
 # GitHub takes a name of this many characters.
 MOST_NAME = 255
 _DIGEST = 12
+
+# Where a job counts → what its check run concludes. What is not here has not ended.
+CONCLUSIONS: dict[Bucket, Conclusion] = {
+    Bucket.SUCCESS: Conclusion.SUCCESS,
+    Bucket.FAILURE: Conclusion.FAILURE,
+    Bucket.TIMED_OUT: Conclusion.TIMED_OUT,
+    Bucket.CANCELLED: Conclusion.CANCELLED,
+    Bucket.CONTRADICTED: Conclusion.FAILURE,
+    Bucket.NEUTRAL: Conclusion.NEUTRAL,
+}
+
+
+def state_of(buckets: Iterable[str]) -> str:
+    """What the check run of the legs (at least one) that count there says: `in_progress` while any of them runs, then
+    what the worst concludes."""
+    legs = {Bucket(bucket) for bucket in buckets}
+    if Bucket.IN_PROGRESS in legs:
+        return JobStatus.IN_PROGRESS.value
+    return CONCLUSIONS[next(bucket for bucket in WORST if bucket in legs)].value
 
 
 def name_of(full_name: str, workflow: str, job_name: str) -> str:

@@ -4,12 +4,13 @@ import pytest
 from django.test import Client
 
 from apps.accounts.policy import ROLES
-from apps.checks.policy import CONCLUSIONS, NEUTRAL_ENDS, RULES
+from apps.checks.policy import NEUTRAL_ENDS, RULES
 from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
 from apps.platforms.policy import LEVELS, WINDOW_RULES
 from apps.relay import buildkite
+from apps.relay.checknames import CONCLUSIONS
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
@@ -45,6 +46,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "buckets",
             "checks",
             "conclusions",
+            "neutral-ends",
             "metrics",
             "fields",
             "claims",
