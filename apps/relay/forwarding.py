@@ -9,15 +9,13 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from apps.core import clock
+from apps.core.backoff import backoff_seconds
 from apps.core.wakeups import wake
 from apps.relay.adoption import ForwardState
 from apps.relay.models import Forward
 from apps.relay.topics import FORWARD_PENDING
 
 TIMEOUT_SECONDS = 10
-ATTEMPTS_MAX = 8
-FIRST_WAIT_SECONDS = 15
-LONGEST_WAIT_SECONDS = 3_600
 # A send is bounded by its timeout; one that is older than this has lost its worker.
 SENDING_LOST_SECONDS = 120
 KEPT_DAYS = 7
@@ -47,8 +45,8 @@ def keep(*, repository_name: str, delivery_id: str, order_key: str, raw: bytes, 
 def send(*, forward_pk: int, now: datetime.datetime) -> ForwardState | None:
     """Post one waiting body to the dashboard. Returns its new state; None when it was not its turn.
 
-    No answer, 5xx, 408, 425, 429: pending again, later and later, ATTEMPTS_MAX times in all. Any other refusal is given
-    up with the dashboard's status.
+    No answer, 5xx, 408, 425, 429: pending again until core.backoff has passed. Any other refusal is given up with the
+    dashboard's status.
     """
     earlier = Forward.objects.filter(order_key=OuterRef("order_key"), pk__lt=OuterRef("pk"), state__in=_WAITING)
     taken = Forward.objects.filter(~Exists(earlier), pk=forward_pk, state=ForwardState.PENDING, due_at__lte=now).update(
@@ -57,10 +55,12 @@ def send(*, forward_pk: int, now: datetime.datetime) -> ForwardState | None:
     if taken != 1:
         return None
     forward = Forward.objects.get(pk=forward_pk)
-    error, wait = _post(bytes(forward.body))
+    error, asked = _post(bytes(forward.body))
+    chance = random.random()  # noqa: S311  spreads load, keeps no secret
+    wait = None if asked is None else backoff_seconds(forward.attempts, chance, asked=asked)
     if not error:
         state = ForwardState.SENT
-    elif wait is None or forward.attempts >= ATTEMPTS_MAX:
+    elif wait is None:
         state = ForwardState.GIVEN_UP
     else:
         state = ForwardState.PENDING
@@ -84,20 +84,14 @@ def _post(body: bytes) -> tuple[str, float | None]:
     if answer.status_code < 500 and answer.status_code not in _RETRIED_STATUSES:
         return error, None
     asked = answer.headers.get("Retry-After", "")
-    return error, float(min(int(asked), LONGEST_WAIT_SECONDS)) if asked.isascii() and asked.isdigit() else 0.0
-
-
-def backoff_seconds(attempts: int, asked: float) -> float:
-    """How long to wait after so many attempts: doubled each time, with jitter, never less than the dashboard asked."""
-    longest = min(FIRST_WAIT_SECONDS * 2.0 ** (attempts - 1), LONGEST_WAIT_SECONDS)
-    return max(asked, longest * random.uniform(0.5, 1))  # noqa: S311  jitter, no secret
+    return error, float(asked) if asked.isascii() and asked.isdigit() else 0.0
 
 
 @transaction.atomic
 def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, now: datetime.datetime) -> None:
     values: dict[str, object] = {"state": state, "error": error, "changed_at": clock.real(now)}
     if state is ForwardState.PENDING:
-        values["due_at"] = now + datetime.timedelta(seconds=backoff_seconds(forward.attempts, wait))
+        values["due_at"] = now + datetime.timedelta(seconds=wait)
     else:
         values["body"] = b""
     mine = Forward.objects.filter(pk=forward.pk, state=ForwardState.SENDING, attempts=forward.attempts)

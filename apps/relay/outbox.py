@@ -258,12 +258,17 @@ def resend_dispatch(*, dispatch: Dispatch, actor: Actor, now: datetime.datetime)
 
 
 def sweep(*, now: datetime.datetime, lost_after_seconds: float = SENDING_LOST_SECONDS) -> int:
-    """Wake what is due or has lost its task: deliveries not fanned out, dispatches to be sent. Returns how many.
+    """Wake what is due or has lost its task: deliveries not fanned out, dispatches to be sent. Returns how many. What
+    the mode does not do is not woken.
 
     `lost_after_seconds`: how old a send is whose worker is taken as lost.
     """
+    mode, stale = modes.current(), now - datetime.timedelta(seconds=TASK_LOST_SECONDS)
     _take_back(now, now - datetime.timedelta(seconds=lost_after_seconds))
-    return release(now=now) + _wake_due(now, now - datetime.timedelta(seconds=TASK_LOST_SECONDS))
+    woken = _wake_received(now, stale) if mode.takes_webhooks else 0
+    if mode.dispatches:
+        woken += release(now=now) + _wake_due(now, stale)
+    return woken
 
 
 @transaction.atomic
@@ -275,14 +280,19 @@ def _take_back(now: datetime.datetime, lost: datetime.datetime) -> None:
 
 
 @transaction.atomic
-def _wake_due(now: datetime.datetime, stale: datetime.datetime) -> int:
+def _wake_received(now: datetime.datetime, stale: datetime.datetime) -> int:
     deliveries = Delivery.objects.filter(state=DeliveryState.RECEIVED, received_at__lt=stale)
     keys = list(deliveries.values_list("pk", flat=True)[:WOKEN_AT_ONCE])
     wake(DELIVERY_RECEIVED, map(str, keys), now=now)
+    return len(keys)
+
+
+@transaction.atomic
+def _wake_due(now: datetime.datetime, stale: datetime.datetime) -> int:
     due = Dispatch.objects.filter(
         Q(woken_at=None) | Q(woken_at__lt=stale), state=DispatchState.PENDING, next_attempt_at__lte=now
     )
     pending = list(due.order_by("next_attempt_at").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
     Dispatch.objects.filter(pk__in=pending, state=DispatchState.PENDING).update(woken_at=now)
     wake(DISPATCH_PENDING, map(str, pending), now=now)
-    return len(keys) + len(pending)
+    return len(pending)
