@@ -12,6 +12,7 @@ from apps.checks.services import lock, send_anew
 from apps.checks.topics import RERUN_PENDING
 from apps.core import clock
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.core.outbox import WORDS_MAX
 from apps.core.text import storable
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
@@ -72,7 +73,7 @@ def _tell(rerun: Rerun, note: str, now: datetime.datetime) -> None:
     """Say on the check runs of a run why it is not run again."""
     told = Check.objects.filter(repository=rerun.repository, head_sha=rerun.head_sha, run_id=rerun.run_id)
     for check in told.exclude(note=note):
-        send_anew(check, now=now, note=storable(note, outbox.WORDS_MAX))
+        send_anew(check, now=now, note=storable(note, WORDS_MAX))
 
 
 def send_rerun(*, rerun_pk: int, now: datetime.datetime) -> SendState | None:

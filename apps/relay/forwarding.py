@@ -6,9 +6,9 @@ import random
 import requests
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 
-from apps.core import clock
+from apps.core import clock, outbox
 from apps.core.backoff import backoff_seconds
 from apps.core.wakeups import wake
 from apps.relay.adoption import ForwardState
@@ -16,8 +16,6 @@ from apps.relay.models import Forward
 from apps.relay.topics import FORWARD_PENDING
 
 TIMEOUT_SECONDS = 10
-# A send is bounded by its timeout; one that is older than this has lost its worker.
-SENDING_LOST_SECONDS = 120
 KEPT_DAYS = 7
 _SWEPT_AT_ONCE = 1_000
 _RETRIED_STATUSES = frozenset({408, 425, 429})
@@ -49,10 +47,7 @@ def send(*, forward_pk: int, now: datetime.datetime) -> ForwardState | None:
     dashboard's status.
     """
     earlier = Forward.objects.filter(order_key=OuterRef("order_key"), pk__lt=OuterRef("pk"), state__in=_WAITING)
-    taken = Forward.objects.filter(~Exists(earlier), pk=forward_pk, state=ForwardState.PENDING, due_at__lte=now).update(
-        state=ForwardState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
-    )
-    if taken != 1:
+    if not outbox.begin(Forward.objects.filter(~Exists(earlier), pk=forward_pk, due_at__lte=now), now=now):
         return None
     forward = Forward.objects.get(pk=forward_pk)
     error, asked = _post(bytes(forward.body))
@@ -89,13 +84,14 @@ def _post(body: bytes) -> tuple[str, float | None]:
 
 @transaction.atomic
 def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, now: datetime.datetime) -> None:
-    values: dict[str, object] = {"state": state, "error": error, "changed_at": clock.real(now)}
+    values: dict[str, object] = {"state": state}
     if state is ForwardState.PENDING:
         values["due_at"] = now + datetime.timedelta(seconds=wait)
     else:
         values["body"] = b""
-    mine = Forward.objects.filter(pk=forward.pk, state=ForwardState.SENDING, attempts=forward.attempts)
-    if mine.update(**values) == 1 and state is not ForwardState.PENDING:
+    mine = Forward.objects.filter(pk=forward.pk)
+    is_mine = outbox.finish(mine, attempt=forward.attempts, error=error, now=now, **values)
+    if is_mine and state is not ForwardState.PENDING:
         waiting = Forward.objects.filter(order_key=forward.order_key, state=ForwardState.PENDING).order_by("pk")
         wake(FORWARD_PENDING, [str(pk) for pk in waiting.values_list("pk", flat=True)[:1]], now=now)
 
@@ -103,9 +99,8 @@ def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, n
 @transaction.atomic
 def sweep(*, now: datetime.datetime) -> int:
     """Wake what is due or lost its task; forget what was settled KEPT_DAYS ago. Returns how many were woken."""
-    lost = now - datetime.timedelta(seconds=SENDING_LOST_SECONDS)
-    died = Forward.objects.filter(state=ForwardState.SENDING, changed_at__lt=lost)
-    died.update(state=ForwardState.PENDING, due_at=now, error="the worker was lost while sending")
+    died = outbox.abandoned(Forward.objects.all(), now=now)
+    died.update(state=ForwardState.PENDING, due_at=now, error=outbox.LOST)
     old = now - datetime.timedelta(days=KEPT_DAYS)
     Forward.objects.filter(state__in=[ForwardState.SENT, ForwardState.KEPT], received_at__lt=old).delete()
     due = Forward.objects.filter(state=ForwardState.PENDING, due_at__lte=now).order_by("pk")
