@@ -136,5 +136,14 @@ def _parsed(name: str, parse: Any, url: str, example: str) -> dict:
         raise SettingError(f"{name} cannot be read as an address: write one such as {example}.") from error
 
 
+def former_secret_keys() -> list[str]:
+    """Django's SECRET_KEY_FALLBACKS: ACCELHUB_SECRET_KEY_FALLBACKS, split at commas and line ends.
+
+    The last line end of a file is part of a key that came from one, which a list cannot say: each is there both ways.
+    """
+    told = env.str("ACCELHUB_SECRET_KEY_FALLBACKS", "").replace("\n", ",").split(",")
+    return [spelled for key in told if key.strip() for spelled in (key.strip(), f"{key.strip()}\n")]
+
+
 def is_loopback(host: str | None) -> bool:
     return host in {"localhost", "127.0.0.1", "::1"}

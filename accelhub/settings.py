@@ -4,7 +4,7 @@ import json
 from urllib.parse import urlsplit
 
 from accelhub import demo
-from accelhub.env import BASE_DIR, broker_url, database, env, is_loopback, mail, paths, redis_url
+from accelhub.env import BASE_DIR, broker_url, database, env, former_secret_keys, is_loopback, mail, paths, redis_url
 
 DATA_DIR = paths().data
 
@@ -22,6 +22,7 @@ _demo = demo.load(DATA_DIR) if DEMO else demo.NOTHING
 # --- secrets ----------------------------------------------------------------------------------------------------
 # An empty key stops production through the system check accelhub.E002; a running demo makes its own.
 SECRET_KEY = env.str("ACCELHUB_SECRET_KEY", _demo.secret_key) or "unsafe: set ACCELHUB_SECRET_KEY"
+SECRET_KEY_FALLBACKS = former_secret_keys()
 GITHUB_APP_ID = env.str("ACCELHUB_GITHUB_APP_ID", _demo.app_id)
 GITHUB_APP_PRIVATE_KEY = env.str("ACCELHUB_GITHUB_APP_PRIVATE_KEY", _demo.app_private_key)
 GITHUB_WEBHOOK_SECRET = env.str("ACCELHUB_GITHUB_WEBHOOK_SECRET", _demo.webhook_secret)

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import logging
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
@@ -42,9 +42,11 @@ def kept_token(request: HttpRequest) -> str:
         return ""
 
 
-def _cipher() -> Fernet:
-    digest = hashlib.sha256(b"accelhub github token\n" + settings.SECRET_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(digest))
+def _cipher() -> MultiFernet:
+    """Seals with the secret key, and opens what a former one has sealed."""
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    digests = (hashlib.sha256(b"accelhub github token\n" + key.encode()).digest() for key in keys)
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 
 def is_in_maintainer_team(user: User, token: str) -> bool | None:

@@ -20,14 +20,13 @@ class CheckStatus(models.TextChoices):
     COMPLETED = "completed", "completed"
 
 
-class Conclusion(models.TextChoices):
-    """GitHub's words, as far as the hub uses them."""
+class NeutralEnd(models.TextChoices):
+    """Why the hub itself ends a check run as neutral."""
 
-    SUCCESS = "success", "success"
-    FAILURE = "failure", "failure"
-    TIMED_OUT = "timed_out", "timed out"
-    CANCELLED = "cancelled", "cancelled"
-    NEUTRAL = "neutral", "neutral"
+    LEVEL = "level", "level"
+    LABEL = "label", "label"
+    HELD = "held", "held"
+    RESULTS_GONE = "results_gone", "results gone"
 
 
 class Scope(models.TextChoices):

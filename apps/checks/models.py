@@ -5,11 +5,12 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from apps.checks.enums import CheckStatus, Conclusion, Scope, SendState
+from apps.checks.enums import CheckStatus, Scope, SendState
 from apps.checks.policy import MOST_TITLE
 from apps.core.ids import public_id
 from apps.platforms.models import Repository
 from apps.relay.checknames import MOST_NAME
+from apps.relay.enums import Conclusion
 from apps.relay.models import Job
 
 

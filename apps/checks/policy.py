@@ -8,25 +8,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from apps.checks.enums import CheckStatus, Conclusion, Scope
+from apps.checks.enums import CheckStatus, NeutralEnd, Scope
 from apps.platforms.policy import CHECKS_FROM, LEVELS, MATURE, STABLE
-from apps.relay.checknames import one_line
+from apps.relay.checknames import one_line, state_of
 from apps.relay.enums import Bucket
 from apps.relay.policy import CHECKS_LABEL
 
 # GitHub takes a title of this many characters, and a summary of this many.
 MOST_TITLE = 255
 MOST_SUMMARY = 65_535
-
-# Where a job counts → what its check run concludes. What is not here has not ended.
-CONCLUSIONS: dict[Bucket, Conclusion] = {
-    Bucket.SUCCESS: Conclusion.SUCCESS,
-    Bucket.FAILURE: Conclusion.FAILURE,
-    Bucket.TIMED_OUT: Conclusion.TIMED_OUT,
-    Bucket.CANCELLED: Conclusion.CANCELLED,
-    Bucket.CONTRADICTED: Conclusion.FAILURE,
-    Bucket.NEUTRAL: Conclusion.NEUTRAL,
-}
 
 # How long a repository that was sent an event is still expected to answer: as long as upstream's relay keeps its state.
 ANSWERS_AWAITED = datetime.timedelta(days=3)
@@ -51,10 +41,15 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("the pull request is closed", "no check run opens any more; open ones end with their jobs"),
     CheckRule("the pull request is reopened", "its labels are read again, and new jobs open new check runs"),
     CheckRule("the label comes, and no results are kept or awaited", "one neutral check run says so"),
+    CheckRule("its job is held, under a new owner", "an open check run ends as neutral, until that owner is accepted"),
+    CheckRule("the repository is renamed", "its check runs of a commit that has some keep the name they began with"),
     CheckRule("several legs share a job name", "one check run: open while any runs, then the worst"),
     CheckRule("a job of a nightly, periodic or push event", "never a check run"),
     CheckRule("“re-run” on a check run, L3 or L4", "that run's failed jobs are run again, once"),
     CheckRule("“re-run” on all checks, L3 or L4", "each run is run again, once"),
+    CheckRule(
+        "“re-run”, of a build on Buildkite", "refused, and the check run says so: builds are started again there"
+    ),
     CheckRule("“re-run”, below L3", "refused, and the check run says why"),
 )
 
@@ -191,22 +186,57 @@ def wanted_of(legs: Iterable[Leg], *, order: Sequence[Bucket], full_name: str, l
         run_id=leader.run_id,
         run_attempt=max(leg.run_attempt for leg in ranked),
         status=CheckStatus.IN_PROGRESS if running else CheckStatus.COMPLETED,
-        conclusion="" if running else CONCLUSIONS[leader.bucket].value,
+        conclusion="" if running else state_of(leg.bucket for leg in ranked),
         title=_cut(cause, MOST_TITLE),
         summary=_cut(f"**{cause}.**\n\n{table}\n\nReported by the repository itself.", MOST_SUMMARY),
     )
 
 
-def why_neutral(level: int) -> str:
-    """Why an open check run ends as neutral: nothing asks for it any more. A heading without a full stop."""
-    row = LEVELS[level]
-    if level < CHECKS_FROM:
-        return f"The repository is at {row.code} {row.name} now, which has no check runs"
-    return f"At {row.code} {row.name} a check run needs its label {CHECKS_LABEL}<device>, and it is not there"
+@dataclass(frozen=True)
+class NeutralRow:
+    """Why the hub itself ends a check run as neutral: the case, its title (a heading, `{level}` is the repository's),
+    and what comes next."""
+
+    when: str
+    title: str
+    then: str
+
+    @property
+    def pattern(self) -> str:
+        """The title as /policy/ prints it."""
+        return self.title.format(level="<level>")
 
 
-RESULTS_GONE = "The hub keeps no results of this repository for this commit"
-RESULTS_GONE_NEXT = "Push a commit, or close and reopen the pull request: then the event is sent anew."
+_NO_VERDICT = "This check run ended without a verdict on the change."
+NEUTRAL_ENDS: dict[NeutralEnd, NeutralRow] = {
+    NeutralEnd.LEVEL: NeutralRow(
+        "the level has no check runs any more",
+        "The repository is at {level} now, which has no check runs",
+        _NO_VERDICT,
+    ),
+    NeutralEnd.LABEL: NeutralRow(
+        "the label is gone",
+        f"At {{level}} a check run needs its label {CHECKS_LABEL}<device>, and it is not there",
+        _NO_VERDICT,
+    ),
+    NeutralEnd.HELD: NeutralRow(
+        "its job was taken over by a new owner of the repository, and is held",
+        "The job was reported under a new owner of the repository, whom nobody has accepted",
+        f"{_NO_VERDICT} Where the hub's maintainers accept that owner, it says what the job says.",
+    ),
+    NeutralEnd.RESULTS_GONE: NeutralRow(
+        "no results are kept",
+        "The hub keeps no results of this repository for this commit",
+        "Push a commit, or close and reopen the pull request: then the event is sent anew.",
+    ),
+}
+
+
+def neutral_words(end: NeutralEnd, level: int) -> tuple[str, str]:
+    """Title and summary of a check run that the hub ends as neutral."""
+    row, at = NEUTRAL_ENDS[end], LEVELS[level]
+    title = row.title.format(level=f"{at.code} {at.name}")
+    return title, f"**{title}.**\n\n{row.then}"
 
 
 def is_new_run(*, sent_status: str, sent_run: str, status: str, run: str) -> bool:
@@ -227,12 +257,14 @@ SCOPES = {"check_run": Scope.FAILED_JOBS, "check_suite": Scope.WHOLE_RUN}
 _ALREADY_RUNNING = re.compile("already running", re.IGNORECASE)
 
 
-def refuse_rerun(level: int, run_id: str) -> str | None:
+def refuse_rerun(level: int, run_id: str, *, is_of_buildkite: bool) -> str | None:
     """Why “re-run” is not passed on, as a sentence; None where it is."""
     if level < CHECKS_FROM:
         return f"Re-runs are for {LEVELS[STABLE].code} and {LEVELS[MATURE].code}: it is at {LEVELS[level].code} now."
     if not run_id:
-        return "No run is known that could be run again. " + RESULTS_GONE_NEXT
+        return f"No run is known that could be run again. {NEUTRAL_ENDS[NeutralEnd.RESULTS_GONE].then}"
+    if is_of_buildkite:
+        return f"Build {run_id} ran on Buildkite, where GitHub starts nothing: it is started again there."
     return None
 
 

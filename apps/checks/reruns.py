@@ -12,10 +12,12 @@ from apps.checks.services import lock, send_anew
 from apps.checks.topics import RERUN_PENDING
 from apps.core import clock
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.core.outbox import WORDS_MAX
 from apps.core.text import storable
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
 from apps.relay.models import Delivery
+from apps.relay.selectors import ran_on_buildkite
 
 
 @transaction.atomic
@@ -23,8 +25,8 @@ def request_reruns(*, delivery_pk: int, now: datetime.datetime) -> int:
     """Keep what a `rerequested` webhook asks for: of a check run its run's failed jobs, of a suite each run behind our
     check runs of the commit. Returns how many re-runs are to be sent.
 
-    Below L3 it is refused: the row says why, and so does the check run. A second click within RERUN_ABSORBED means the
-    first, and leaves no row.
+    Below L3, and of a build on Buildkite, it is refused: the row says why, and so does the check run. A second click
+    within RERUN_ABSORBED means the first, and leaves no row.
     """
     delivery = Delivery.objects.get(pk=delivery_pk)
     asked, scope = webhooks.asked_of(delivery), policy.SCOPES[delivery.event]
@@ -47,7 +49,8 @@ def _request(
     just_sent = same.filter(state=SendState.SENT, created_at__gt=now - policy.RERUN_ABSORBED)
     if waits.exists() or just_sent.exists():
         return None
-    refusal = policy.refuse_rerun(repository.level, run_id)
+    is_of_buildkite = ran_on_buildkite(repository, head_sha=asked.head_sha, run_id=run_id)
+    refusal = policy.refuse_rerun(repository.level, run_id, is_of_buildkite=is_of_buildkite)
     row = Rerun.objects.create(
         repository=repository,
         head_sha=asked.head_sha,
@@ -70,7 +73,7 @@ def _tell(rerun: Rerun, note: str, now: datetime.datetime) -> None:
     """Say on the check runs of a run why it is not run again."""
     told = Check.objects.filter(repository=rerun.repository, head_sha=rerun.head_sha, run_id=rerun.run_id)
     for check in told.exclude(note=note):
-        send_anew(check, now=now, note=storable(note, outbox.WORDS_MAX))
+        send_anew(check, now=now, note=storable(note, WORDS_MAX))
 
 
 def send_rerun(*, rerun_pk: int, now: datetime.datetime) -> SendState | None:

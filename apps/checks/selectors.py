@@ -14,7 +14,7 @@ from apps.checks.policy import Leg
 from apps.platforms.models import Repository
 from apps.relay import modes
 from apps.relay.adoption_selectors import others_holding
-from apps.relay.checknames import name_of
+from apps.relay.checknames import name_of, repository_in
 from apps.relay.enums import Bucket, Flag
 from apps.relay.models import Job
 from apps.relay.selectors import with_superseded
@@ -35,8 +35,16 @@ def holder_of(name: str, head_sha: str, *, now: datetime.datetime) -> str:
     return f"{held[0].app_name} ({held[0].app_id})" if held else ""
 
 
-def legs_by_name(repository: Repository, head_sha: str) -> dict[str, list[Leg]]:
-    """A repository's jobs about a pull request at this commit, by the name of their check run.
+def name_at(repository: Repository, checks: Iterable[Check]) -> str:
+    """The repository's name in those of its check runs at one commit, which are `checks`: the one that the first of
+    them has. So a rename in between leaves one check run of each job, and none behind that nobody ends."""
+    first = min(checks, key=lambda check: check.pk, default=None)
+    return repository_in(first.name) if first else repository.full_name
+
+
+def legs_by_name(repository: Repository, head_sha: str, full_name: str) -> dict[str, list[Leg]]:
+    """A repository's jobs about a pull request at this commit, by the name of their check run, in which the repository
+    is called `full_name`.
 
     Of each name those that the newest dispatch brought, superseded attempts left out. What a closing pull request, a
     push, a nightly or a periodic run brings is about no pull request that waits for it. What is held nobody is told.
@@ -50,15 +58,15 @@ def legs_by_name(repository: Repository, head_sha: str) -> dict[str, list[Leg]]:
     )
     found: dict[str, list[Job]] = {}
     for job in jobs:
-        legs = found.setdefault(check_name_of(job, repository), [])
+        legs = found.setdefault(name_of(full_name, job.workflow, job.job_name), [])
         if not job.is_superseded and (not legs or legs[0].dispatch_id == job.dispatch_id):  # type: ignore[attr-defined]
             legs.append(job)
     return {name: [leg_of(job) for job in jobs] for name, jobs in found.items() if jobs}
 
 
-def check_name_of(job: Job, repository: Repository | None = None) -> str:
-    """The name of a job's check run."""
-    return name_of((repository or job.repository).full_name, job.workflow, job.job_name)
+def has_held_job(check: Check) -> bool:
+    """Whether the job that a check run leads to is held: its repository's new owner waits for a decision."""
+    return check.job is not None and check.job.is_held
 
 
 def leg_of(job: Job) -> Leg:
@@ -87,7 +95,9 @@ def check_of(job: Job) -> Check | None:
     """The check run that tells of a job; None where there is none."""
     if job.pr_number is None or not job.head_sha:
         return None
-    return Check.objects.filter(head_sha=job.head_sha, name=check_name_of(job), repository=job.repository).first()
+    found = Check.objects.filter(head_sha=job.head_sha, repository=job.repository_id).defer("summary")
+    checks = {check.name: check for check in found}
+    return checks.get(name_of(name_at(job.repository, checks.values()), job.workflow, job.job_name))
 
 
 def checks_of_commits(shas: Iterable[str]) -> QuerySet[Check]:

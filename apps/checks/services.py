@@ -14,10 +14,10 @@ from django.urls import reverse
 from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
 from apps.checks import outbox, policy, webhooks
-from apps.checks.enums import CheckStatus, Conclusion, SendState
+from apps.checks.enums import CheckStatus, NeutralEnd, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
-from apps.checks.selectors import holder_of, legs_by_name, may_publish
+from apps.checks.selectors import has_held_job, holder_of, legs_by_name, may_publish, name_at
 from apps.checks.topics import CHECK_PENDING
 from apps.core import clock
 from apps.core.errors import Problem
@@ -27,7 +27,7 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.platforms.selectors import has_open_demotion
 from apps.relay import checknames
-from apps.relay.enums import JobStatus
+from apps.relay.enums import Conclusion, JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 
@@ -102,7 +102,8 @@ def reconcile(*, repository_id: int, head_sha: str, now: datetime.datetime) -> i
     checks = {check.name: check for check in Check.objects.filter(repository=repository, head_sha=head_sha)}
     if repository.level < CHECKS_FROM and not any(c.status == CheckStatus.IN_PROGRESS for c in checks.values()):
         return 0
-    legs = legs_by_name(repository, head_sha)
+    full_name = name_at(repository, checks.values())
+    legs = legs_by_name(repository, head_sha, full_name)
     pulls = {row.number: row for row in PullRequest.objects.filter(head_sha=head_sha)}
     changed = 0
     for name in sorted({*checks, *legs}):
@@ -127,16 +128,20 @@ def _as_asked_for(
     is_open_now = known is not None and known.status == CheckStatus.IN_PROGRESS
     devices = pull.devices if pull else ()
     if not checknames.is_wished(level=repository.level, device=repository.device, devices=devices):
-        return _neutral(known, policy.why_neutral(repository.level)) if known and is_open_now else None
+        end = NeutralEnd.LEVEL if repository.level < CHECKS_FROM else NeutralEnd.LABEL
+        return _neutral(known, end, repository) if known and is_open_now else None
     if wanted is None:
-        return _neutral(known, policy.RESULTS_GONE) if known and is_open_now else None
+        if not (known and is_open_now):
+            return None
+        end = NeutralEnd.HELD if has_held_job(known) else NeutralEnd.RESULTS_GONE
+        return _neutral(known, end, repository)
     opens = known is None or (not is_open_now and wanted.status == CheckStatus.IN_PROGRESS)
     is_closed = pull is not None and not pull.is_open
     return None if opens and (is_closed or has_open_demotion(repository.pk)) else wanted
 
 
-def _neutral(known: Check, why: str) -> Wanted:
-    summary = f"**{why}.**\n\nThis check run ended without a verdict on the change."
+def _neutral(known: Check, end: NeutralEnd, repository: Repository) -> Wanted:
+    title, summary = policy.neutral_words(end, repository.level)
     return Wanted(
         job_pk=known.job_id,
         pr_number=known.pr_number,
@@ -144,7 +149,7 @@ def _neutral(known: Check, why: str) -> Wanted:
         run_attempt=known.run_attempt,
         status=CheckStatus.COMPLETED,
         conclusion=Conclusion.NEUTRAL.value,
-        title=why,
+        title=title,
         summary=summary,
     )
 
@@ -157,6 +162,7 @@ def _say_that_nothing_is_kept(repository: Repository, delivery: Delivery, now: d
     if Check.objects.filter(repository=repository, head_sha=delivery.head_sha).exists() or awaited.exists():
         return 0
     assert delivery.pr_number is not None
+    title, summary = policy.neutral_words(NeutralEnd.RESULTS_GONE, repository.level)
     wanted = Wanted(
         job_pk=None,
         pr_number=delivery.pr_number,
@@ -164,8 +170,8 @@ def _say_that_nothing_is_kept(repository: Repository, delivery: Delivery, now: d
         run_attempt=1,
         status=CheckStatus.COMPLETED,
         conclusion=Conclusion.NEUTRAL.value,
-        title=policy.RESULTS_GONE,
-        summary=f"**{policy.RESULTS_GONE}.**\n\n{policy.RESULTS_GONE_NEXT}",
+        title=title,
+        summary=summary,
     )
     name = checknames.name_of(repository.full_name, "", "")
     return int(_write(repository, delivery.head_sha, name, None, wanted, now))
@@ -187,15 +193,14 @@ def _write(
         "summary": wanted.summary,
     }
     if known is None:
-        known = Check.objects.create(
-            repository=repository,
-            head_sha=head_sha,
-            name=name,
-            created_at=now,
-            next_attempt_at=moment,
-            changed_at=moment,
-            **says,
+        times = {"created_at": now, "next_attempt_at": moment, "changed_at": moment}
+        known, is_new = Check.objects.get_or_create(
+            head_sha=head_sha, name=name, defaults={"repository": repository, **times, **says}
         )
+        if not is_new:
+            # One of its former names: whoever bore it when the commit came keeps it there.
+            log.error("%s is the check run of %s at %s already", name, known.repository, head_sha)
+            return False
         wake(CHECK_PENDING, [str(known.pk)], now=now)
         return True
     if all(getattr(known, field) == value for field, value in says.items()):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
@@ -22,6 +22,7 @@ from apps.platforms.models import (
     AllowlistEdit,
     Demotion,
     Invitation,
+    LevelInterval,
     MaintenanceWindow,
     Membership,
     NameChange,
@@ -180,6 +181,14 @@ def own_invitation_or_404(platform: Platform, public_id: str) -> Invitation:
 def open_windows(*, now: datetime.datetime) -> QuerySet[MaintenanceWindow]:
     """Maintenance windows that are open now, of every repository."""
     return MaintenanceWindow.objects.filter(withdrawn_at=None, starts_at__lte=now, ends_at__gt=now)
+
+
+def level_then(column: str) -> Subquery:
+    """Of a row with a `repository`: the level that it was at, at the time in the column; None where the hub knows of
+    none."""
+    at = OuterRef(column)
+    intervals = LevelInterval.objects.filter(repository=OuterRef("repository"), started_at__lte=at)
+    return Subquery(intervals.filter(Q(ended_at=None) | Q(ended_at__gt=at)).values("level")[:1])
 
 
 def windows_of(platform: Platform, *, now: datetime.datetime) -> QuerySet[MaintenanceWindow]:

@@ -42,6 +42,7 @@ from apps.public.selectors import (
 from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
+from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
 from apps.results import metrics
 from apps.results import selectors as results_selectors
@@ -244,7 +245,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "matrix": relay_policy.MATRIX,
         "buckets": relay_policy.BUCKETS,
         "check_rules": checks_policy.RULES,
-        "conclusions": checks_policy.CONCLUSIONS,
+        "conclusions": CONCLUSIONS,
+        "neutral_ends": checks_policy.NEUTRAL_ENDS,
         "fields": fields.FIELDS,
         "claims": identity.CLAIMS,
         "pipeline_claims": buildkite.CLAIMS,

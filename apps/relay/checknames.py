@@ -1,4 +1,4 @@
-"""How check runs are named, and who wishes for one: what publishes them and what compares with them ask here.
+"""How check runs are named, what they say, and who wishes for one: what publishes and what compares with them ask here.
 
 Source: docs/protocol.md, "Check runs".
 """
@@ -9,11 +9,31 @@ from collections.abc import Iterable
 from django.conf import settings
 
 from apps.platforms.policy import CHECKS_FROM, MATURE
-from apps.relay.policy import CHECKS_LABEL
+from apps.relay.enums import Bucket, Conclusion, JobStatus
+from apps.relay.policy import CHECKS_LABEL, WORST
 
 # GitHub takes a name of this many characters.
 MOST_NAME = 255
 _DIGEST = 12
+
+# Where a job counts → what its check run concludes. What is not here has not ended.
+CONCLUSIONS: dict[Bucket, Conclusion] = {
+    Bucket.SUCCESS: Conclusion.SUCCESS,
+    Bucket.FAILURE: Conclusion.FAILURE,
+    Bucket.TIMED_OUT: Conclusion.TIMED_OUT,
+    Bucket.CANCELLED: Conclusion.CANCELLED,
+    Bucket.CONTRADICTED: Conclusion.FAILURE,
+    Bucket.NEUTRAL: Conclusion.NEUTRAL,
+}
+
+
+def state_of(buckets: Iterable[str]) -> str:
+    """What the check run of the legs (at least one) that count there says: `in_progress` while any of them runs, then
+    what the worst concludes."""
+    legs = {Bucket(bucket) for bucket in buckets}
+    if Bucket.IN_PROGRESS in legs:
+        return JobStatus.IN_PROGRESS.value
+    return CONCLUSIONS[next(bucket for bucket in WORST if bucket in legs)].value
 
 
 def name_of(full_name: str, workflow: str, job_name: str) -> str:
@@ -23,6 +43,11 @@ def name_of(full_name: str, workflow: str, job_name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
     return f"{name[: MOST_NAME - _DIGEST - 1]}~{digest}"
+
+
+def repository_in(name: str) -> str:
+    """The repository in a name that `name_of` made: no prefix holds a slash, and no digest reaches so far."""
+    return "/".join(name.split("/")[1:3])
 
 
 def one_line(text: str) -> str:

@@ -86,3 +86,13 @@ class Answer(models.TextChoices):
     HELD = "held", "held: counts once the repository's new owner is accepted"
     IGNORED = "ignored", "ignored: kept privately"
     CONFLICT = "conflict", "refused: the job had ended otherwise"
+
+
+class Conclusion(models.TextChoices):
+    """What a check run concludes, in GitHub's words, as far as the hub uses them."""
+
+    SUCCESS = "success", "success"
+    FAILURE = "failure", "failure"
+    TIMED_OUT = "timed_out", "timed out"
+    CANCELLED = "cancelled", "cancelled"
+    NEUTRAL = "neutral", "neutral"

@@ -6,20 +6,16 @@ import random
 import requests
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 
-from apps.core import clock
+from apps.core import clock, outbox
+from apps.core.backoff import backoff_seconds
 from apps.core.wakeups import wake
 from apps.relay.adoption import ForwardState
 from apps.relay.models import Forward
 from apps.relay.topics import FORWARD_PENDING
 
 TIMEOUT_SECONDS = 10
-ATTEMPTS_MAX = 8
-FIRST_WAIT_SECONDS = 15
-LONGEST_WAIT_SECONDS = 3_600
-# A send is bounded by its timeout; one that is older than this has lost its worker.
-SENDING_LOST_SECONDS = 120
 KEPT_DAYS = 7
 _SWEPT_AT_ONCE = 1_000
 _RETRIED_STATUSES = frozenset({408, 425, 429})
@@ -47,20 +43,19 @@ def keep(*, repository_name: str, delivery_id: str, order_key: str, raw: bytes, 
 def send(*, forward_pk: int, now: datetime.datetime) -> ForwardState | None:
     """Post one waiting body to the dashboard. Returns its new state; None when it was not its turn.
 
-    No answer, 5xx, 408, 425, 429: pending again, later and later, ATTEMPTS_MAX times in all. Any other refusal is given
-    up with the dashboard's status.
+    No answer, 5xx, 408, 425, 429: pending again until core.backoff has passed. Any other refusal is given up with the
+    dashboard's status.
     """
     earlier = Forward.objects.filter(order_key=OuterRef("order_key"), pk__lt=OuterRef("pk"), state__in=_WAITING)
-    taken = Forward.objects.filter(~Exists(earlier), pk=forward_pk, state=ForwardState.PENDING, due_at__lte=now).update(
-        state=ForwardState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
-    )
-    if taken != 1:
+    if not outbox.begin(Forward.objects.filter(~Exists(earlier), pk=forward_pk, due_at__lte=now), now=now):
         return None
     forward = Forward.objects.get(pk=forward_pk)
-    error, wait = _post(bytes(forward.body))
+    error, asked = _post(bytes(forward.body))
+    chance = random.random()  # noqa: S311  spreads load, keeps no secret
+    wait = None if asked is None else backoff_seconds(forward.attempts, chance, asked=asked)
     if not error:
         state = ForwardState.SENT
-    elif wait is None or forward.attempts >= ATTEMPTS_MAX:
+    elif wait is None:
         state = ForwardState.GIVEN_UP
     else:
         state = ForwardState.PENDING
@@ -84,24 +79,19 @@ def _post(body: bytes) -> tuple[str, float | None]:
     if answer.status_code < 500 and answer.status_code not in _RETRIED_STATUSES:
         return error, None
     asked = answer.headers.get("Retry-After", "")
-    return error, float(min(int(asked), LONGEST_WAIT_SECONDS)) if asked.isascii() and asked.isdigit() else 0.0
-
-
-def backoff_seconds(attempts: int, asked: float) -> float:
-    """How long to wait after so many attempts: doubled each time, with jitter, never less than the dashboard asked."""
-    longest = min(FIRST_WAIT_SECONDS * 2.0 ** (attempts - 1), LONGEST_WAIT_SECONDS)
-    return max(asked, longest * random.uniform(0.5, 1))  # noqa: S311  jitter, no secret
+    return error, float(asked) if asked.isascii() and asked.isdigit() else 0.0
 
 
 @transaction.atomic
 def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, now: datetime.datetime) -> None:
-    values: dict[str, object] = {"state": state, "error": error, "changed_at": clock.real(now)}
+    values: dict[str, object] = {"state": state}
     if state is ForwardState.PENDING:
-        values["due_at"] = now + datetime.timedelta(seconds=backoff_seconds(forward.attempts, wait))
+        values["due_at"] = now + datetime.timedelta(seconds=wait)
     else:
         values["body"] = b""
-    mine = Forward.objects.filter(pk=forward.pk, state=ForwardState.SENDING, attempts=forward.attempts)
-    if mine.update(**values) == 1 and state is not ForwardState.PENDING:
+    mine = Forward.objects.filter(pk=forward.pk)
+    is_mine = outbox.finish(mine, attempt=forward.attempts, error=error, now=now, **values)
+    if is_mine and state is not ForwardState.PENDING:
         waiting = Forward.objects.filter(order_key=forward.order_key, state=ForwardState.PENDING).order_by("pk")
         wake(FORWARD_PENDING, [str(pk) for pk in waiting.values_list("pk", flat=True)[:1]], now=now)
 
@@ -109,9 +99,8 @@ def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, n
 @transaction.atomic
 def sweep(*, now: datetime.datetime) -> int:
     """Wake what is due or lost its task; forget what was settled KEPT_DAYS ago. Returns how many were woken."""
-    lost = now - datetime.timedelta(seconds=SENDING_LOST_SECONDS)
-    died = Forward.objects.filter(state=ForwardState.SENDING, changed_at__lt=lost)
-    died.update(state=ForwardState.PENDING, due_at=now, error="the worker was lost while sending")
+    died = outbox.abandoned(Forward.objects.all(), now=now)
+    died.update(state=ForwardState.PENDING, due_at=now, error=outbox.LOST)
     old = now - datetime.timedelta(days=KEPT_DAYS)
     Forward.objects.filter(state__in=[ForwardState.SENT, ForwardState.KEPT], received_at__lt=old).delete()
     due = Forward.objects.filter(state=ForwardState.PENDING, due_at__lte=now).order_by("pk")

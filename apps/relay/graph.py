@@ -7,12 +7,14 @@ between the last commit known and a push (a missed webhook, a forced push), GitH
 import datetime
 import json
 import logging
+import random
 from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from apps.core.backoff import backoff_seconds
 from apps.core.github import Compared, GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.relay import fields, policy
@@ -25,8 +27,6 @@ MAIN = "main"
 MAIN_REF = f"refs/heads/{MAIN}"
 # GitHub leaves further commits out of a push's webhook.
 PUSH_COMMITS_MAX = 2_048
-ATTEMPTS_MAX = 10
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 30, 3_600
 # How many questions one run answers, pushes and merge bases each: GitHub's rate limit is everyone's.
 AT_ONCE = 50
 _LOCK = 7_013
@@ -59,19 +59,22 @@ def settle(*, now: datetime.datetime) -> int:
                 _settle_push(question, now)
             else:
                 _settle_base(question, now)
-        except (GitHubRefused, GitHubUnavailable) as problem:
+        except GitHubUnavailable as problem:
+            _wait(question, str(problem), now, asked=problem.wait_seconds)
+        except GitHubRefused as problem:
             _wait(question, str(problem), now)
     return len(questions)
 
 
-def _wait(question: MainPush | MergeBase, error: str, now: datetime.datetime) -> None:
-    """Ask again later; after ATTEMPTS_MAX times it stays unknown."""
+def _wait(question: MainPush | MergeBase, error: str, now: datetime.datetime, *, asked: float = 0.0) -> None:
+    """Ask again later, as core.backoff says; after its last attempt it stays unknown."""
     question.attempts += 1
     question.error = error[:500]
-    wait = min(FIRST_WAIT_SECONDS * 2 ** (question.attempts - 1), LONGEST_WAIT_SECONDS)
-    question.due_at = now + datetime.timedelta(seconds=wait)
-    if question.attempts >= ATTEMPTS_MAX:
+    wait = backoff_seconds(question.attempts, random.random(), asked=asked)  # noqa: S311  spreads load, keeps no secret
+    if wait is None:
         question.state = GraphState.UNKNOWN
+    else:
+        question.due_at = now + datetime.timedelta(seconds=wait)
     question.save(update_fields=["attempts", "error", "due_at", "state"])
 
 

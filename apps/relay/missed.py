@@ -5,12 +5,14 @@ Source: GitHub's `GET /app/hook/deliveries` and `POST /app/hook/deliveries/{id}/
 
 import datetime
 import logging
+import random
 from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 
+from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
 from apps.core.github import GitHubRefused, GitHubUnavailable, HookDelivery, client
 from apps.relay import policy
 from apps.relay.models import Delivery, DeliveryLog, HubOutage, MissedDelivery, MissedState
@@ -26,8 +28,6 @@ LOOKED_BACK = datetime.timedelta(days=3)
 # Webhooks missed within this time of one another were missed in one outage.
 ONE_OUTAGE = datetime.timedelta(minutes=15)
 ASKED_AT_ONCE = 100
-ATTEMPTS_MAX = 5
-ASKED_AGAIN = datetime.timedelta(minutes=10)
 _LOCK = 7_014
 
 
@@ -111,7 +111,7 @@ def ask_again(*, now: datetime.datetime) -> int:
             continue
         # Taken before it is asked for: two tasks ask once.
         taken = MissedDelivery.objects.filter(pk=row.pk, state=MissedState.MISSING, attempts=row.attempts)
-        if taken.update(attempts=row.attempts + 1, due_at=now + ASKED_AGAIN) != 1:
+        if taken.update(attempts=row.attempts + 1, due_at=now + _time_to_come(row.attempts + 1)) != 1:
             continue
         error = ""
         try:
@@ -121,6 +121,13 @@ def ask_again(*, now: datetime.datetime) -> int:
             error = str(problem)[:500]
         MissedDelivery.objects.filter(pk=row.pk).update(error=error)
     return asked
+
+
+def _time_to_come(attempt: int) -> datetime.timedelta:
+    """How long what was asked for so often has time to come before it is asked for again, or is lost."""
+    settles = SETTLES.total_seconds()
+    wait = backoff_seconds(attempt, random.random(), asked=settles)  # noqa: S311  spreads load, keeps no secret
+    return datetime.timedelta(seconds=wait or settles)
 
 
 def arrived_late(delivery_id: str, *, now: datetime.datetime) -> bool:

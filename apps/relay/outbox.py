@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
@@ -14,30 +15,26 @@ from apps.core import clock
 from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.core.outbox import LOST, SENDING_LOST_SECONDS, abandoned, finish
 from apps.core.wakeups import wake
 from apps.platforms.models import Participation
 from apps.platforms.policy import UNLISTED
 from apps.platforms.selectors import open_windows
-from apps.relay import modes, policy
+from apps.relay import modes, moves, policy
 from apps.relay.enums import DeliveryState, DispatchState, JobStatus
 from apps.relay.models import Callback, Delivery, Dispatch, Job
 from apps.relay.payload import client_payload
-from apps.relay.services import clean
 from apps.relay.topics import DELIVERY_RECEIVED, DISPATCH_PENDING
 
 log = logging.getLogger(__name__)
 
 # A task that was asked for so long ago, and has not come, is asked for again.
 TASK_LOST_SECONDS = 30
-# A send is bounded by the client's timeouts; one that is older than this has lost its worker.
-SENDING_LOST_SECONDS = 120
 # How far the clocks of two machines of one hub may be apart.
 CLOCK_SKEW = datetime.timedelta(seconds=2)
 # How often a dispatch that waits for the end of a maintenance window is looked at.
 MAINTENANCE_LOOK = datetime.timedelta(minutes=5)
 WOKEN_AT_ONCE = 10_000
-_ERROR_MAX = 500
-LOST = "the worker was lost while sending"
 UNLISTED_MEANWHILE = "the repository is no longer listed: list it again, then send again"
 
 
@@ -56,11 +53,7 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
         return None
     error, state, wait = "", DispatchState.SENT, None
     try:
-        client().send_dispatch(
-            dispatch.repository.full_name,
-            event_type=dispatch.delivery.event,
-            client_payload=client_payload(dispatch, now=now),
-        )
+        _send(dispatch, now)
     except GitHubUnavailable as problem:
         failed = dispatch.attempts - (dispatch.attempts_allowed - ATTEMPTS_MAX)
         wait = backoff_seconds(failed, chance, asked=problem.wait_seconds)
@@ -71,6 +64,19 @@ def send_dispatch(*, dispatch_pk: int, now: datetime.datetime, chance: float) ->
         dispatch_pk=dispatch_pk, attempt=dispatch.attempts, state=state, error=error, wait_seconds=wait, now=clock.now()
     )
     return state
+
+
+def _send(dispatch: Dispatch, now: datetime.datetime) -> None:
+    """Send it under its repository's name, or under the new one where GitHub redirects that. Raises GitHubUnavailable
+    or GitHubRefused."""
+    what: dict[str, Any] = {"event_type": dispatch.delivery.event, "client_payload": client_payload(dispatch, now=now)}
+    try:
+        client().send_dispatch(dispatch.repository.full_name, **what)
+    except GitHubRefused as refused:
+        if refused.status not in moves.MOVED_STATUSES:
+            raise
+        name = moves.new_name_of(dispatch.repository, status=refused.status, now=now)
+        client().send_dispatch(name, **what)
 
 
 def finish_dispatch(
@@ -85,14 +91,16 @@ def finish_dispatch(
     """Write how an attempt ended, unless the sweep has taken the dispatch back meanwhile. `now` is when it ended;
     a pending one is tried again `wait_seconds` later."""
     moment = clock.real(now)
-    changed = Dispatch.objects.filter(pk=dispatch_pk, state=DispatchState.SENDING, attempts=attempt).update(
+    is_written = finish(
+        Dispatch.objects.filter(pk=dispatch_pk),
+        attempt=attempt,
+        error=error,
+        now=now,
         state=state,
-        error=clean(error, _ERROR_MAX),
-        changed_at=moment,
         sent_at=now if state is DispatchState.SENT else None,
         next_attempt_at=None if wait_seconds is None else moment + datetime.timedelta(seconds=wait_seconds),
     )
-    if changed != 1:
+    if not is_written:
         log.warning("dispatch %s was taken back while it was sent", dispatch_pk)
 
 
@@ -248,31 +256,41 @@ def resend_dispatch(*, dispatch: Dispatch, actor: Actor, now: datetime.datetime)
 
 
 def sweep(*, now: datetime.datetime, lost_after_seconds: float = SENDING_LOST_SECONDS) -> int:
-    """Wake what is due or has lost its task: deliveries not fanned out, dispatches to be sent. Returns how many.
+    """Wake what is due or has lost its task: deliveries not fanned out, dispatches to be sent. Returns how many. What
+    the mode does not do is not woken.
 
     `lost_after_seconds`: how old a send is whose worker is taken as lost.
     """
-    _take_back(now, now - datetime.timedelta(seconds=lost_after_seconds))
-    return release(now=now) + _wake_due(now, now - datetime.timedelta(seconds=TASK_LOST_SECONDS))
+    mode, stale = modes.current(), now - datetime.timedelta(seconds=TASK_LOST_SECONDS)
+    _take_back(now, lost_after_seconds)
+    woken = _wake_received(now, stale) if mode.takes_webhooks else 0
+    if mode.dispatches:
+        woken += release(now=now) + _wake_due(now, stale)
+    return woken
 
 
 @transaction.atomic
-def _take_back(now: datetime.datetime, lost: datetime.datetime) -> None:
-    died = Dispatch.objects.filter(state=DispatchState.SENDING, changed_at__lt=lost)
+def _take_back(now: datetime.datetime, lost_after_seconds: float) -> None:
+    died = abandoned(Dispatch.objects.all(), now=now, after_seconds=lost_after_seconds)
     is_last = Q(attempts__gte=F("attempts_allowed"))
     died.filter(is_last).update(state=DispatchState.GIVEN_UP, error=LOST, changed_at=now)
     died.filter(~is_last).update(state=DispatchState.PENDING, error=LOST, next_attempt_at=now, woken_at=None)
 
 
 @transaction.atomic
-def _wake_due(now: datetime.datetime, stale: datetime.datetime) -> int:
+def _wake_received(now: datetime.datetime, stale: datetime.datetime) -> int:
     deliveries = Delivery.objects.filter(state=DeliveryState.RECEIVED, received_at__lt=stale)
     keys = list(deliveries.values_list("pk", flat=True)[:WOKEN_AT_ONCE])
     wake(DELIVERY_RECEIVED, map(str, keys), now=now)
+    return len(keys)
+
+
+@transaction.atomic
+def _wake_due(now: datetime.datetime, stale: datetime.datetime) -> int:
     due = Dispatch.objects.filter(
         Q(woken_at=None) | Q(woken_at__lt=stale), state=DispatchState.PENDING, next_attempt_at__lte=now
     )
     pending = list(due.order_by("next_attempt_at").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
     Dispatch.objects.filter(pk__in=pending, state=DispatchState.PENDING).update(woken_at=now)
     wake(DISPATCH_PENDING, map(str, pending), now=now)
-    return len(keys) + len(pending)
+    return len(pending)

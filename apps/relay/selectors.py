@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
 from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository, Transfer
-from apps.platforms.policy import PUBLIC_FROM, UNLISTED
-from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
+from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
+from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
 from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, worst_bucket
@@ -57,6 +59,13 @@ def job_or_404(public_id: uuid.UUID) -> Job:
 def callbacks_of(job: Job) -> QuerySet[Callback]:
     """What was said of a job, in order: accepted callbacks and conflicting ones."""
     return job.callbacks.order_by("received_at", "pk")
+
+
+def ran_on_buildkite(repository: Repository, *, head_sha: str, run_id: str) -> bool:
+    """Whether a run about this commit was reported with Buildkite's tokens: it is a build there, and no run of GitHub
+    Actions."""
+    told = Callback.objects.filter(job__head_sha=head_sha, job__repository=repository, job__run_id=run_id)
+    return told.filter(claims__has_key="pipeline_id").exists()
 
 
 def private_callbacks(platform: Platform, user: Any) -> QuerySet[Callback] | None:
@@ -181,24 +190,40 @@ class Round:
         return max((each for each in seconds if each is not None), default=None)
 
     @property
-    def expects_answer(self) -> bool:
-        """Whether anybody is asked to run something: what only tells that a pull request was closed asks nobody."""
-        return is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
+    def asks_for_nothing(self) -> bool:
+        """Whether nobody is asked to run something: it only tells that a pull request was closed."""
+        return not is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
+
+    @property
+    def was_private(self) -> bool:
+        """Whether it was sent while its repository's answers were private: none of them ever becomes public."""
+        level = self.dispatch.sent_level  # type: ignore[attr-defined]
+        return level is not None and level < PUBLIC_FROM
+
+    @property
+    def no_answer(self) -> str:
+        """What is to be said while none of its jobs has answered."""
+        if self.asks_for_nothing:
+            return "no answer expected"
+        if self.was_private:
+            return f"sent at {LEVELS[self.dispatch.sent_level].code}, where answers are private"  # type: ignore[attr-defined]
+        return "no answer yet"
 
     @property
     def bucket(self) -> str:
         """The worst that any of its jobs says. While none has answered: `dispatched`, or why it was not sent yet;
-        empty where no answer is expected."""
+        empty where no answer, or no public one, is expected."""
         if worst := worst_bucket(job.bucket for job in self.current):
             return worst
         if self.dispatch.state != DispatchState.SENT:
             return str(self.dispatch.state)
-        return "dispatched" if self.expects_answer else ""
+        return "" if self.asks_for_nothing or self.was_private else "dispatched"
 
 
 def _rounds(dispatches: QuerySet[Dispatch]) -> QuerySet[Dispatch]:
     jobs = with_superseded(Job.objects.order_by("workflow", "job_name", "run_attempt", "pk"))
     related = dispatches.select_related("delivery", "repository__platform").defer("delivery__body")
+    related = related.alias(left_at=Coalesce("sent_at", "created_at")).annotate(sent_level=level_then("left_at"))
     return related.prefetch_related(Prefetch("jobs", queryset=jobs, to_attr="answers"))
 
 
@@ -295,10 +320,21 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
 
 
 def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
-    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting."""
-    newest = Callback.objects.filter(repository=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
+    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting. What a
+    new owner sends ends no silence before that owner is accepted."""
+    stranger = Transfer.objects.annotate(owner=Cast("new_owner_id", TextField())).filter(
+        repository=OuterRef("repository"),
+        owner=OuterRef("owner"),
+        opened_at__lte=OuterRef("received_at"),
+    )
+    heard = Callback.objects.alias(owner=KT("claims__repository_owner_id")).filter(repository=OuterRef("pk"))
+    newest = heard.exclude(Exists(stranger.exclude(state=Transfer.State.ACCEPTED))).order_by("-received_at")
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
-    return dict(found.annotate(last_callback_at=Subquery(newest)).values_list("pk", "last_callback_at"))
+    return dict(
+        found.annotate(last_callback_at=Subquery(newest.values("received_at")[:1])).values_list(
+            "pk", "last_callback_at"
+        )
+    )
 
 
 def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:

@@ -18,9 +18,10 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.relay import policy, services
 from apps.relay.adoption import DifferenceKind as Kind
-from apps.relay.checknames import device_of, is_wished, name_of
-from apps.relay.enums import Answer, Bucket, DeliveryState, Flag
+from apps.relay.checknames import device_of, is_wished, name_of, state_of
+from apps.relay.enums import Answer, DeliveryState, Flag
 from apps.relay.models import Callback, CheckLook, Comparison, Delivery, Difference, Intent, Job, SeenCheck
+from apps.relay.selectors import with_superseded
 
 # A job may run for so long before the relay closes it; until then silence says nothing.
 ANSWER_DUE = datetime.timedelta(hours=6)
@@ -110,7 +111,7 @@ class JobSeen:
 
     workflow: str
     job_name: str
-    run_attempt: int
+    is_superseded: bool
     state: str
     bucket: str
     posted: str
@@ -175,19 +176,12 @@ def _compare_checks(pair: Pair, shown: dict[str, str]) -> list[Found]:
 
 
 def wanted_checks(pair: Pair) -> dict[str, str]:
-    """Name → state of the check runs that the hub would show: each job's newest attempt, of its legs the worst. A
-    success that contradicts itself would not be shown as one."""
-    by_name: dict[str, list[JobSeen]] = defaultdict(list)
+    """Name → state of the check runs that the hub would show: of each job its legs that no later attempt supersedes."""
+    by_name: dict[str, list[str]] = defaultdict(list)
     for job in pair.jobs:
-        by_name[name_of(pair.full_name, job.workflow, job.job_name)].append(job)
-    wanted = {}
-    for name, jobs in by_name.items():
-        newest = max(job.run_attempt for job in jobs)
-        legs = [job for job in jobs if job.run_attempt == newest]
-        worst = policy.worst_bucket(leg.bucket for leg in legs)
-        shown = next(leg for leg in legs if leg.bucket == worst)
-        wanted[name] = "failure" if worst == Bucket.CONTRADICTED else shown.state
-    return wanted
+        if not job.is_superseded:
+            by_name[name_of(pair.full_name, job.workflow, job.job_name)].append(job.bucket)
+    return {name: state_of(buckets) for name, buckets in by_name.items()}
 
 
 # --- gathering, and keeping what was found ------------------------------------------------------------------------
@@ -283,12 +277,14 @@ def _jobs_by_pair(deliveries: list[Delivery], repositories: Iterable[int]) -> di
     jobs = Job.objects.alias(digest=MD5("delivery_id")).filter(
         repository__in=list(repositories), digest__in=digests, flags__contains=[Flag.RELAYED]
     )
-    told = Callback.objects.filter(job__in=jobs).exclude(answer=Answer.LATE).select_related("job")
-    newest = {callback.job_id: callback for callback in told.order_by("received_at", "pk")}
+    found = {job.pk: job for job in with_superseded(jobs)}
+    told = Callback.objects.filter(job__in=list(found)).exclude(answer=Answer.LATE).order_by("received_at", "pk")
+    newest = {callback.job_id: callback for callback in told}
     pairs: dict[tuple[str, int], list[_Told]] = defaultdict(list)
-    for callback in newest.values():
-        assert callback.job is not None
-        pairs[callback.job.delivery_id, callback.job.repository_id].append((callback.job, callback))
+    for job_pk, callback in newest.items():
+        assert job_pk is not None
+        job = found[job_pk]
+        pairs[job.delivery_id, job.repository_id].append((job, callback))
     return pairs
 
 
@@ -311,7 +307,7 @@ def _as_seen(job: Job, said: Callback) -> JobSeen:
     return JobSeen(
         workflow=job.workflow,
         job_name=job.job_name,
-        run_attempt=job.run_attempt,
+        is_superseded=job.is_superseded,  # type: ignore[attr-defined]
         state=job.conclusion or job.status,
         bucket=job.bucket,
         posted=str(said.report.get("conclusion") or said.report.get("status")),

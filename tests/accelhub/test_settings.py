@@ -85,6 +85,11 @@ class TestEnvironment:
             names.add(settings_now()["SESSION_COOKIE_NAME"])
         assert len(names) == 2
 
+    def test_former_secret_keys_are_a_list_of_either_kind_of_line_end(self, environment: pytest.MonkeyPatch) -> None:
+        assert settings_now()["SECRET_KEY_FALLBACKS"] == []
+        environment.setenv("ACCELHUB_SECRET_KEY_FALLBACKS", "older, oldest,\n")
+        assert settings_now()["SECRET_KEY_FALLBACKS"] == ["older", "older\n", "oldest", "oldest\n"]
+
     def test_every_secret_may_come_from_a_file(self, tmp_path: Path) -> None:
         secrets = {
             "ACCELHUB_SECRET_KEY": "SECRET_KEY",
@@ -275,6 +280,11 @@ class TestSystemChecks:
         assert errors() == expected
         settings.DEBUG = True
         assert errors() == []
+
+    @pytest.mark.parametrize(("length", "expected"), [(31, ["accelhub.E011"]), (32, [])])
+    def test_e011_a_former_one_that_can_be_guessed(self, settings: Settings, length: int, expected: list[str]) -> None:
+        settings.SECRET_KEY_FALLBACKS = ["k" * 48, "k" * length + "\n"]
+        assert errors() == expected
 
     def test_a_server_refuses_to_load_with_any_of_them(self, settings: Settings) -> None:
         settings.GITHUB_WEBHOOK_SECRET = ""

@@ -9,11 +9,14 @@ import pytest
 import requests
 from django.core.management import call_command
 from django.db import connection, connections
+from django.test import RequestFactory
 from social_django.models import UserSocialAuth
 
+from apps.accounts.github import keep_token, kept_token
 from apps.accounts.models import User, UserSession
 from apps.accounts.policy import Role
 from apps.accounts.services import account_of_github
+from apps.accounts.sessions import SessionStore
 from apps.core.clock import now
 from apps.core.enums import Kind
 from apps.core.github import UserIdentity
@@ -70,6 +73,16 @@ def test_the_session_begins_anew_and_nobody_reads_the_users_token_from_the_datab
     sessions = [session.get_decoded() for session in UserSession.objects.all()]
     assert any("github_token" in data for data in sessions)
     assert "gho_" not in rows + str(sessions)
+
+
+def test_a_rotated_secret_key_still_opens_a_users_token(rf: RequestFactory, settings: Any) -> None:
+    request = rf.get("/")
+    request.session = SessionStore()
+    keep_token(request, "gho_demo")
+    settings.SECRET_KEY, former = "a fresh key", settings.SECRET_KEY
+    assert kept_token(request) == ""
+    settings.SECRET_KEY_FALLBACKS = [former]
+    assert kept_token(request) == "gho_demo"
 
 
 def test_coming_again_is_the_same_account(github: GitHubStandIn, hub: Hub) -> None:

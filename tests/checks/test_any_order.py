@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from apps.checks import services
 from apps.checks.models import Check
-from apps.checks.policy import CONCLUSIONS
 from apps.core import wakeups
 from apps.core.clock import now
 from apps.core.wakeups import wake
 from apps.platforms.models import Repository
+from apps.relay.checknames import CONCLUSIONS
 from apps.relay.enums import Bucket
 from apps.relay.models import Dispatch, Job
 from apps.relay.policy import WORST

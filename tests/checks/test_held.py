@@ -16,6 +16,7 @@ from tests.relay.downstream import Downstream
 
 pytestmark = pytest.mark.django_db
 MOVED = "osprey-demo/torch-kestrel"
+HELD = "The job was reported under a new owner of the repository, whom nobody has accepted"
 BUILD, LINT = f"crcr/{KESTREL}/CI/build", f"crcr/{KESTREL}/CI/lint"
 
 
@@ -41,6 +42,24 @@ def test_a_held_job_has_no_check_run_until_its_owner_is_accepted(github: GitHubS
     assert Wakeup.objects.filter(topic="job_for_checks", key=f"{job.pk}:{job.revision}").exists()
     settle()
     assert shown(github) == [(BUILD, "success", "Passed"), (LINT, "failure", "Failed")]
+
+
+def test_an_open_one_whose_end_is_held_ends_as_neutral_and_says_why(
+    upstream: Upstream, at_level: Callable[[int], Downstream], github: GitHubStandIn
+) -> None:
+    kestrel = at_level(4)
+    upstream.tells("opened")
+    upstream.says(kestrel)
+    github.rename_repository(KESTREL, MOVED)
+    upstream.says(Downstream(MOVED, github, kestrel.client, kestrel.run_id), "failure")
+    assert shown(github) == [(BUILD, "neutral", HELD)]
+    assert github.check_runs[-1]["output"]["summary"] == (
+        f"**{HELD}.**\n\nThis check run ended without a verdict on the change. Where the hub's maintainers accept that "
+        "owner, it says what the job says."
+    )
+    decide_transfer(transfer=Transfer.objects.get(), is_accepted=True, reason="both say so", actor=TESTS, now=now())
+    settle()
+    assert shown(github) == [(BUILD, "failure", "Failed")]
 
 
 @pytest.mark.usefixtures("moved")

@@ -16,6 +16,7 @@ from apps.core import wakeups
 from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS, backoff_seconds
 from apps.core.clock import now
 from apps.core.models import Wakeup
+from apps.core.outbox import LOST, SENDING_LOST_SECONDS
 from apps.relay.models import Job, SeenCheck
 from apps.simulator.standin import GitHubStandIn
 from tests.checks.field import BUILD, Upstream, seconds_later, settle, shown
@@ -156,9 +157,9 @@ def test_a_worker_that_died_after_github_answered_leaves_no_second_check_run(
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
     made = services._publish(taken, now())
-    later = seconds_later(outbox.SENDING_LOST_SECONDS + 1)
+    later = seconds_later(SENDING_LOST_SECONDS + 1)
     assert outbox.sweep(Check, "check_pending", now=later) == 1
-    assert row(check) == ("pending", 1, outbox.LOST, 0)
+    assert row(check) == ("pending", 1, LOST, 0)
     assert send(check, at=later) is SendState.SENT
     assert [run["id"] for run in github.check_runs] == [made]
     assert Check.objects.get().github_id == made
@@ -167,15 +168,15 @@ def test_a_worker_that_died_after_github_answered_leaves_no_second_check_run(
 def test_an_attempt_that_ends_after_it_was_taken_back_overwrites_nothing(check: Check) -> None:
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
-    outbox.sweep(Check, "check_pending", now=seconds_later(outbox.SENDING_LOST_SECONDS + 1))
+    outbox.sweep(Check, "check_pending", now=seconds_later(SENDING_LOST_SECONDS + 1))
     assert services._sent(taken, 7, now()) is None
-    assert row(check) == ("pending", 1, outbox.LOST, 0)
+    assert row(check) == ("pending", 1, LOST, 0)
 
 
 def test_one_that_kills_its_worker_each_time_is_given_up_too(check: Check) -> None:
     Check.objects.update(state="sending", attempts=ATTEMPTS_MAX)
-    assert outbox.sweep(Check, "check_pending", now=seconds_later(outbox.SENDING_LOST_SECONDS + 1)) == 0
-    assert row(check) == ("given_up", ATTEMPTS_MAX, outbox.LOST, 0)
+    assert outbox.sweep(Check, "check_pending", now=seconds_later(SENDING_LOST_SECONDS + 1)) == 0
+    assert row(check) == ("given_up", ATTEMPTS_MAX, LOST, 0)
 
 
 def test_the_sweep_wakes_what_lost_its_task(check: Check, github: GitHubStandIn) -> None:

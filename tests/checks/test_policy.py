@@ -5,8 +5,8 @@ import re
 import pytest
 
 from accelhub.env import BASE_DIR
-from apps.checks.policy import CONCLUSIONS, MOST_SUMMARY, MOST_TITLE, Leg, cause_of, wanted_of
-from apps.relay.checknames import device_of
+from apps.checks.policy import MOST_SUMMARY, MOST_TITLE, Leg, cause_of, wanted_of
+from apps.relay.checknames import CONCLUSIONS, device_of
 from apps.relay.enums import Bucket
 from apps.relay.policy import WORST
 

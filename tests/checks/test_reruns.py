@@ -5,14 +5,18 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from apps.accounts.policy import Role
 from apps.checks.models import Check, Rerun
+from apps.checks.policy import SCOPES
 from apps.core.clock import now
 from apps.platforms.models import Repository
 from apps.platforms.services import change_level
 from apps.simulator.standin import GitHubStandIn
 from tests.checks.field import FEN, KESTREL, Upstream, settle
-from tests.factories.listing import TESTS, listed
+from tests.factories.listing import TESTS, listed, user
+from tests.factories.pages import Page
 from tests.relay.downstream import HEAD_SHA, Downstream, send_webhook
+from tests.relay.test_buildkite import ONYX, Builder, mapped
 
 pytestmark = pytest.mark.django_db
 AtLevel = Callable[[int], Downstream]
@@ -103,6 +107,29 @@ def test_below_l3_it_is_refused_and_the_check_run_says_why(
     endings = [run["output"]["summary"].rpartition("\n\n")[2] for run in github.check_runs]
     assert endings == [f"The re-run was refused. {why}"] * 2
     assert [run["conclusion"] for run in github.check_runs] == ["failure"] * 2
+
+
+@pytest.mark.parametrize("event", ["check_run", "check_suite"])
+def test_of_a_build_on_buildkite_it_is_refused_and_the_check_run_says_where(
+    upstream: Upstream, failed: Downstream, github: GitHubStandIn, event: str
+) -> None:
+    made = upstream.make(ONYX, repository_id=5010, owner_id=6010)
+    onyx = Builder(ONYX, made.github, made.client, "4711")
+    mapped(listed({KESTREL: 4, ONYX: 4})[ONYX])
+    upstream.tells("reopened")
+    answered = onyx.post(onyx.body(upstream.last_delivery, conclusion="failure"))
+    assert answered.status_code == 200, answered.json()
+    settle()
+    upstream.presses_rerun(event)
+    why = "Build 4711 ran on Buildkite, where GitHub starts nothing: it is started again there."
+    assert github.reruns == ([] if event == "check_run" else [(KESTREL, failed.run_id, "rerun")])
+    assert [row for row in rows() if row[0] == ONYX] == [
+        (ONYX, SCOPES[event], "refused", why, "demo-contributor-3"),
+    ]
+    assert github.check_runs[-1]["output"]["summary"].rpartition("\n\n")[2] == f"The re-run was refused. {why}"
+    upstream.client.force_login(user(Role.OPERATOR))
+    (row,) = Page(upstream.client.get("/checks/")).tables["reruns"]
+    assert row[:3] == (f"{ONYX} run 4711, {SCOPES[event].label}", "⊘ refused by the hub", why)
 
 
 def test_what_github_refuses_is_said_on_the_check_run_with_its_words(

@@ -4,12 +4,13 @@ import pytest
 from django.test import Client
 
 from apps.accounts.policy import ROLES
-from apps.checks.policy import CONCLUSIONS, RULES
+from apps.checks.policy import NEUTRAL_ENDS, RULES
 from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
 from apps.platforms.policy import LEVELS, WINDOW_RULES
 from apps.relay import buildkite
+from apps.relay.checknames import CONCLUSIONS
 from apps.relay.fields import FIELDS
 from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
@@ -45,6 +46,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "buckets",
             "checks",
             "conclusions",
+            "neutral-ends",
             "metrics",
             "fields",
             "claims",
@@ -156,6 +158,10 @@ def test_check_runs(page: Page) -> None:
 def test_conclusions_of_check_runs(page: Page) -> None:
     printed = [(text.partition(" ")[2], conclusion) for text, conclusion in page.tables["conclusions"]]
     assert printed == [(bucket.label, conclusion.value) for bucket, conclusion in CONCLUSIONS.items()]
+
+
+def test_what_the_hub_ends_as_neutral(page: Page) -> None:
+    assert page.tables["neutral-ends"] == [(row.when, row.pattern) for row in NEUTRAL_ENDS.values()]
 
 
 def test_fields_of_a_callback(page: Page) -> None:

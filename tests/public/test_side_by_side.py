@@ -1,15 +1,19 @@
 """`/pr/<number>/` and `/commit/<sha>/`: every public downstream beside the others."""
 
+import datetime
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from apps.core.clock import now
 from apps.platforms.models import Repository
-from apps.relay.models import Dispatch, Omission
+from apps.relay.models import Delivery, Dispatch, Omission
+from apps.relay.services import fan_out
 from tests.factories.jobs import days_ago, dispatch, job
 from tests.factories.listing import listed
 from tests.factories.pages import Page
+from tests.relay.downstream import PAYLOAD, send_webhook
 
 pytestmark = pytest.mark.django_db
 SHA = "ab" * 20
@@ -58,6 +62,27 @@ def test_what_nobody_answers_waits_for_no_answer(client: Client, asked: None) ->
         ("none asked for", "no answer expected"),
         ("● success", "● build"),
     ]
+
+
+def test_what_was_sent_at_l1_owes_no_answer_after_the_repository_has_risen(client: Client) -> None:
+    def stands(path: str, table: str, column: int) -> list[tuple[str, ...]]:
+        return [row[column : column + 2] for row in Page(client.get(path)).tables[table]]
+
+    made = listed({"e/five": 1})["e/five"]
+    before, later = now(), now() + datetime.timedelta(seconds=1)
+    send_webhook(client, PAYLOAD | {"action": "opened"}, delivery_id="d-1")
+    fan_out(delivery_pk=Delivery.objects.get().pk, now=before)
+    Dispatch.objects.update(state="sent", sent_at=now(), next_attempt_at=None)
+    listed({"e/five": 2})
+    private = ("private", "sent at L1, where answers are private")
+    assert stands("/pr/184233/", "delivery-1", 2) == [private]
+    assert stands("/platforms/e-five/", "jobs-head", 1) == [private]
+    # Sent again after the rise, it owes one; and what answers after the rise is shown whenever it was sent.
+    Dispatch.objects.update(sent_at=later)
+    assert stands("/pr/184233/", "delivery-1", 2) == [("◔ dispatched", "no answer yet")]
+    Dispatch.objects.update(sent_at=before)
+    job(made, "success", dispatch=Dispatch.objects.get(), job_name="build")
+    assert stands("/pr/184233/", "delivery-1", 2) == [("● success", "● build")]
 
 
 def test_to_whom_it_was_not_sent_is_said_with_why(client: Client, asked: None) -> None:

@@ -11,6 +11,7 @@ from apps.core import github as core_github
 from apps.core.backoff import ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.models import Wakeup
+from apps.core.outbox import SENDING_LOST_SECONDS
 from apps.relay import outbox, provenance, services
 from apps.relay.enums import DispatchState, Provenance
 from apps.relay.models import Delivery, Dispatch
@@ -197,12 +198,12 @@ def test_the_sweep_wakes_what_is_due_again_and_no_sooner(dispatch: Dispatch, git
 
 def test_the_sweep_takes_back_what_died_while_it_was_sent(dispatch: Dispatch) -> None:
     Dispatch.objects.update(state="sending", attempts=1, next_attempt_at=None)
-    soon = now() + datetime.timedelta(seconds=outbox.SENDING_LOST_SECONDS - 1)
+    soon = now() + datetime.timedelta(seconds=SENDING_LOST_SECONDS - 1)
     assert (outbox.sweep(now=soon), row(dispatch)[0]) == (0, "sending")
     later = soon + datetime.timedelta(seconds=2)
     assert outbox.sweep(now=later) == 1
     assert row(dispatch) == ("pending", 1, "the worker was lost while sending", False)
-    assert send(dispatch, after=outbox.SENDING_LOST_SECONDS + 5) is DispatchState.SENT
+    assert send(dispatch, after=SENDING_LOST_SECONDS + 5) is DispatchState.SENT
 
 
 def test_an_attempt_that_ends_after_it_was_taken_back_does_not_overwrite(dispatch: Dispatch) -> None:
@@ -219,7 +220,7 @@ def test_an_old_attempt_does_not_finish_a_newer_one(dispatch: Dispatch) -> None:
 
 def test_a_dispatch_that_kills_its_worker_each_time_is_given_up_too(dispatch: Dispatch) -> None:
     Dispatch.objects.update(state="sending", attempts=ATTEMPTS_MAX, next_attempt_at=None)
-    outbox.sweep(now=now() + datetime.timedelta(seconds=outbox.SENDING_LOST_SECONDS + 1))
+    outbox.sweep(now=now() + datetime.timedelta(seconds=SENDING_LOST_SECONDS + 1))
     assert row(dispatch) == ("given_up", 7, "the worker was lost while sending", False)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from apps.core.backoff import ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.relay import graph
@@ -222,13 +223,15 @@ def test_github_is_asked_again_and_in_the_end_it_stays_unknown(main: Main, githu
     settle()
     row = MergeBase.objects.get()
     assert (row.state, row.attempts, row.error) == ("pending", 1, "GitHub answered 502")
+    assert row.due_at < now() + datetime.timedelta(seconds=BACKOFF_SECONDS[0])
+    MergeBase.objects.update(due_at=now() + datetime.timedelta(seconds=30))
     assert (settle(later=20), settle(later=31)) == (0, 1)
     assert base_of(7, sha(701)) == Base(sha(101), 0)
     main.pull(8, sha(801), sha(101), on_github=False)
-    for n in range(graph.ATTEMPTS_MAX + 1):
+    for n in range(ATTEMPTS_MAX + 1):
         settle(later=4_000 * n)
     row = MergeBase.objects.get(pr_number=8)
-    assert (row.state, row.attempts, row.error) == ("unknown", 10, "GitHub answered 404: Not Found")
+    assert (row.state, row.attempts, row.error) == ("unknown", ATTEMPTS_MAX, "GitHub answered 404: Not Found")
     assert base_of(8, sha(801)) == Base(None, None)
 
 

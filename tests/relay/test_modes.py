@@ -1,5 +1,6 @@
 """Modes: what the table says is what happens, and a hub with an unknown one does not start."""
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from accelhub.checks import TAG
 from accelhub.env import BASE_DIR
 from apps.checks.selectors import may_publish
 from apps.core.clock import now
+from apps.core.models import Wakeup
 from apps.relay import outbox, services, tasks
 from apps.relay.models import Delivery, Dispatch, Intent
 from apps.relay.modes import MODES
@@ -60,6 +62,26 @@ def test_a_dispatch_that_waited_is_not_sent_by_a_hub_in_shadow_mode(
     with override_settings(MODE="shadow"):
         assert outbox.send_dispatch(dispatch_pk=Dispatch.objects.get().pk, now=now(), chance=0.5) is None
     assert (Dispatch.objects.get().state, github.dispatches) == ("pending", [])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("mode", "topics"), [("observer", []), ("shadow", ["delivery_received"]), ("active", None)])
+def test_the_sweep_wakes_only_what_the_mode_does(
+    client: Client, downstream: Callable[..., Any], mode: str, topics: list[str] | None
+) -> None:
+    downstream(KESTREL)
+    listed({KESTREL: 2})
+    for delivery_id in ("due", "waits"):
+        send_webhook(client, PAYLOAD, delivery_id=delivery_id)
+        services.fan_out(delivery_pk=Delivery.objects.get(delivery_id=delivery_id).pk, now=now())
+    Dispatch.objects.filter(delivery__delivery_id="waits").update(next_attempt_at=None, woken_at=None)
+    send_webhook(client, PAYLOAD, delivery_id="received")
+    Wakeup.objects.all().delete()
+    later = now() + datetime.timedelta(minutes=1)
+    expected = ["delivery_received", "dispatch_pending", "dispatch_pending"] if topics is None else topics
+    with override_settings(MODE=mode):
+        assert outbox.sweep(now=later) == len(expected)
+    assert list(Wakeup.objects.order_by("topic").values_list("topic", flat=True)) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 import datetime
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from accelhub.env import HubEnv, former_secret_keys
 from apps.core.clock import now
 from apps.relay import outbox, services
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
@@ -127,10 +129,19 @@ def test_a_token_of_another_hub_is_wrong(kestrel: Downstream, settings: Any) -> 
     assert refusal(kestrel.post(echo(kestrel, payload))) == (403, "dispatch_token_wrong", "dispatch_token")
 
 
-def test_a_rotated_secret_key_still_reads_what_it_signed(kestrel: Downstream, settings: Any) -> None:
-    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+@pytest.mark.parametrize("line_end", ["", "\n"])
+def test_a_token_on_its_way_while_the_secret_key_is_rotated_is_still_confirmed(
+    kestrel: Downstream, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line_end: str
+) -> None:
+    # The key may have come from a file with a line end; so may the list.
+    settings.SECRET_KEY = "the key that signed it" + line_end
+    send(kestrel.client, "d-2")
+    (tmp_path / "former").write_text(f"one before,{settings.SECRET_KEY}\n")
+    monkeypatch.setenv("ACCELHUB_SECRET_KEY_FALLBACKS_FILE", str(tmp_path / "former"))
+    monkeypatch.setattr(HubEnv.ENVIRON, "files_cache", {})
+    settings.SECRET_KEY_FALLBACKS = former_secret_keys()
     settings.SECRET_KEY = "a fresh key"
-    assert answer(kestrel.post(echo(kestrel))) == APPLIED
+    assert answer(kestrel.post(echo(kestrel, dispatched(kestrel, "d-2")))) == APPLIED
     assert labels() == ["confirmed"]
 
 

@@ -271,6 +271,21 @@ def test_the_same_token_and_body_again_is_held_and_after_acceptance_a_duplicate(
     assert Job.objects.get(job_name="again").callbacks.count() == 1
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_what_a_new_owner_sends_ends_no_silence_before_that_owner_is_accepted(moved: Downstream, level: int) -> None:
+    listed({KESTREL: level})
+    two_days_ago = now() - datetime.timedelta(hours=48, minutes=1)
+    Callback.objects.filter(answer="applied").update(received_at=two_days_ago)
+    moved.start(job_name="lint")
+    moved.end(job_name="lint")
+    moved.client.force_login(member_of(Transfer.objects.get().repository.platform))
+    facts = Page(moved.client.get("/platforms/kestrel-demo-torch-kestrel/")).facts["contacts-1"]
+    assert facts["Last callback"] == "▲ silent no callback for 48 hours"
+    decide_transfer(transfer=Transfer.objects.get(), is_accepted=True, reason="both say so", actor=TESTS, now=now())
+    facts = Page(moved.client.get("/platforms/kestrel-demo-torch-kestrel/")).facts["contacts-1"]
+    assert facts["Last callback"] in {f"{seconds} s ago" for seconds in range(60)}
+
+
 def test_a_night_that_is_held_has_no_verdict(moved: Downstream) -> None:
     body = moved.body(delivery_id="nightly-1", conclusion="failure") | {"event_type": "nightly"}
     assert answer(moved.post(body)) == HELD

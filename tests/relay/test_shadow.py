@@ -151,6 +151,31 @@ def test_of_a_job_the_newest_attempt_and_of_its_legs_the_worst(client: Client, g
     assert compared() == [("check_differs", L4, f"crcr/{L4}/CI/build", "timed_out", "success")]
 
 
+@pytest.mark.parametrize(
+    ("legs", "says"),
+    [
+        ([("skipped", "1")], "neutral"),
+        ([("action_required", "1")], "neutral"),
+        ([("startup_failure", "1")], "failure"),
+        ([("failure", "1"), ("", "1")], "in_progress"),
+        # A re-run of one of two failed legs leaves the other one failed.
+        ([("failure", "1"), ("failure", "1"), ("success", "2")], "failure"),
+    ],
+)
+def test_it_says_what_an_active_hub_would_say(
+    client: Client, github: GitHubStandIn, legs: list[tuple[str, str]], says: str
+) -> None:
+    listed({L4: 4})
+    webhook(client)
+    for number, (conclusion, run_attempt) in enumerate(legs):
+        answered(client, L4, conclusion, run_attempt=run_attempt, check_run_id=str(456 + number))
+    name = f"crcr/{L4}/CI/build"
+    github.checks.show(HEAD_SHA, name, conclusion="" if says == "in_progress" else says)
+    assert compared() == []
+    github.checks.show(HEAD_SHA, name, conclusion="skipped")
+    assert compared(after=SETTLED * 5) == [("check_differs", L4, name, says, "skipped")]
+
+
 def test_what_cannot_be_observed_is_listed_as_such(client: Client, github: GitHubStandIn) -> None:
     listed({L1: 1, L4: 4})
     webhook(client)
