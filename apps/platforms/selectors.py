@@ -239,6 +239,14 @@ def open_demotions(repository_ids: Iterable[int] | None = None) -> list[Demotion
     return list(found.select_related("repository__platform").order_by("opened_at", "pk"))
 
 
+def waiting_upstream(*, now: datetime.datetime) -> int:
+    """How much about upstream's file needs somebody: decisions that wait for it or were put back, its own demotions,
+    and whether it is not taken. None of it where the hub owns the allowlist."""
+    if not authority.is_file():
+        return 0
+    return len(edits_to_show(now=now)) + len(open_demotions()) + (open_alarm() is not None)
+
+
 def open_edit_of(repository: Repository) -> AllowlistEdit | None:
     """The decision about a repository that waits for upstream's file; None without one."""
     return AllowlistEdit.objects.filter(repository=repository, state__in=OPEN_EDITS).first()

@@ -25,6 +25,11 @@ def forwards_to_look_at() -> QuerySet[Forward]:
     return Forward.objects.filter(waiting | Q(answer=REFUSED)).defer("body").order_by("-received_at", "-pk")
 
 
+def given_up_forwards() -> QuerySet[Forward]:
+    """Those of them that nobody tries again by itself."""
+    return forwards_to_look_at().filter(state=ForwardState.GIVEN_UP)
+
+
 def difference_counts() -> dict[str, int]:
     """How many differences stand now, by kind."""
     return dict(Difference.objects.values_list("kind").annotate(Count("pk")))

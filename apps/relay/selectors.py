@@ -14,12 +14,14 @@ from django.http import Http404
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository, Transfer
 from apps.platforms.policy import PUBLIC_FROM, UNLISTED
-from apps.platforms.selectors import may_on_platform, member_platforms, open_windows
+from apps.platforms.selectors import may_on_platform, member_platforms, open_windows, probes
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
-from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, worst_bucket
+from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, silent_hours, worst_bucket
 from apps.relay.superseding import superseded_sql
 
+# What is said to have happened lately.
+LATELY = datetime.timedelta(hours=24)
 _KEY_DIGITS = 18  # any such number fits a bigint
 
 # A dispatch is sent, or given up, within minutes: older ones do not change.
@@ -94,6 +96,24 @@ def rejections_for(user: Any) -> QuerySet[Rejection]:
     if user.may(Permission.REJECTION_VIEW):
         return rejections
     return rejections.filter(repository__platform__in=member_platforms(user))
+
+
+def rejected_lately(*, now: datetime.datetime) -> QuerySet[Rejection]:
+    """Callers, by reason, that were refused in the last LATELY."""
+    return Rejection.objects.filter(last_seen__gte=now - LATELY)
+
+
+def silent_probes(*, now: datetime.datetime) -> list[Repository]:
+    """The hub's own probes that are silent, as policy.silent_hours defines it. Two queries."""
+    known = list(probes())
+    last = last_callbacks(known)
+    return [probe for probe in known if probe.level and silent_hours(last[probe.pk], now)]
+
+
+def repositories_with_wishes() -> QuerySet[Repository]:
+    """Listed repositories by name, each with its participation and `limits_declared`."""
+    listed = Repository.objects.filter(level__gt=UNLISTED).select_related("platform", "participation")
+    return listed.annotate(limits_declared=Count("time_limits")).order_by("full_name")
 
 
 @dataclass(frozen=True)

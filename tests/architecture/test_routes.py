@@ -48,6 +48,9 @@ ROUTES: dict[str, Access] = {
     "proposals/<uuid:public_id>/withdraw/": Open.SIGNED_IN,
     "console/": Open.SIGNED_IN,
     "console/relay/": Permission.RELAY_VIEW,
+    # For those who may enter one of the rooms that it lists.
+    "console/operations/": Open.SIGNED_IN,
+    "console/repositories/": Permission.PARTICIPATION_CHANGE,
     "decisions/": Open.PUBLIC,
     "decisions/<int:seq>/": Open.PUBLIC,
     "accounts/login/": Open.PUBLIC,
