@@ -28,6 +28,11 @@ _KEY_DIGITS = 18  # any such number fits a bigint
 _DISPATCHES_LOOKED_AT = 20
 
 
+def is_key(text: str) -> bool:
+    """Whether a text that a form brought can be a primary key."""
+    return text.isascii() and text.isdigit() and len(text) <= _KEY_DIGITS
+
+
 def jobs() -> QuerySet[Job]:
     """Every job, newest first. A job is public: what L1 reports never becomes one."""
     related = Job.objects.select_related("repository__platform", "dispatch__delivery")
@@ -383,7 +388,7 @@ def omissions_found(filters: DispatchFilters) -> QuerySet[Omission]:
 
 def dispatch_or_404(key: str) -> Dispatch:
     """A dispatch by its key, for those who may send it again."""
-    if not (key.isascii() and key.isdigit() and len(key) <= _KEY_DIGITS):
+    if not is_key(key):
         raise Http404
     try:
         return Dispatch.objects.select_related("delivery", "repository").defer("delivery__body").get(pk=int(key))

@@ -158,7 +158,7 @@ def test_only_who_runs_the_hub_may_look_and_send(client: Client, outgoing: dict[
     seen = {}
     for role in (Role.MAINTAINER, Role.OPERATOR, Role.ADMIN):
         client.force_login(user(role))
-        offered = URL in client.get("/").content.decode()
+        offered = URL in client.get("/console/operations/").content.decode()
         form = {"dispatch": str(outgoing["sent"].pk)}
         seen[role] = [offered, client.get(URL).status_code, client.post(URL, form).status_code]
     assert seen == {
