@@ -29,7 +29,7 @@ GIVEN_UP = relay_selectors.DispatchFilters(state=DispatchState.GIVEN_UP)
 @dataclass(frozen=True)
 class Room:
     """One page, whom it lets in, and what it is for. `count` is how much needs somebody there now and `counted` says
-    what of; a room without is only visited. `extra` leads to exactly what is counted: a query, or a part of the page."""
+    what of; a room without is only visited. `extra` leads to what is counted: a query, or a part of the page."""
 
     title: str
     url_name: str
@@ -89,8 +89,9 @@ ROOMS: tuple[Room, ...] = (
     ),
     Room(
         *("Participation and limits", "console:repositories", Permission.PARTICIPATION_CHANGE),
-        *("What each repository is sent, and how long its jobs may be silent.", "in maintenance now"),
-        *(lambda moment: open_windows(now=moment).count(), "", "info"),
+        "What each repository is sent, and how long its jobs may be silent.",
+        *("in maintenance now", lambda moment: open_windows(now=moment).count()),
+        tone="info",
     ),
     Room(
         *("Buildkite pipelines", "platforms:pipelines", Permission.PIPELINE_CHANGE),

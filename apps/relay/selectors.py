@@ -186,6 +186,31 @@ def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
 
 
 @dataclass(frozen=True)
+class JobFilters:
+    """Which jobs: whole names, in any case of letters for a repository, and whole numbers."""
+
+    repository: str = ""
+    delivery: str = ""
+    run_id: str = ""
+    pr: int | None = None
+    event: str = ""
+
+
+def jobs_found(filters: JobFilters) -> QuerySet[Job]:
+    """The jobs that fit, newest first, each with `is_superseded`. Those of probes are in no list."""
+    found = with_superseded(jobs()).filter(repository__is_probe=False)
+    if filters.repository:
+        found = found.filter(repository__full_name__iexact=filters.repository)
+    if filters.delivery:
+        found = found.filter(delivery_id=filters.delivery)
+    if filters.run_id:
+        found = found.filter(run_id=filters.run_id)
+    if filters.pr is not None:
+        found = found.filter(pr_number=filters.pr)
+    return found.filter(event_type=filters.event) if filters.event else found
+
+
+@dataclass(frozen=True)
 class Round:
     """One dispatch and the jobs that answered it: what one downstream says of one commit."""
 

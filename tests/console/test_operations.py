@@ -1,4 +1,4 @@
-"""`/console/operations/`: the rooms that one may enter, with what needs somebody there; and the list of repositories."""
+"""`/console/operations/`: the rooms that one may enter, with what needs somebody; and the list of repositories."""
 
 import datetime
 from typing import Any
@@ -178,14 +178,15 @@ def test_repositories_stand_with_what_they_chose(client: Client) -> None:
     )
     client.force_login(user(Role.MAINTAINER))
     page = Page(client.get("/console/repositories/"))
-    assert page.tables == {
-        "": [
-            (f"{acme.platform.name} acme/torch", "L3", "push narrowed by refs a sample of 20 %", "4")
-            + ("0 of acme/torch", "no window"),
-            (f"{zeta.platform.name} zeta/torch", "L1", "everything it is listed for", "any number")
-            + ("2 of zeta/torch", f"◆ in maintenance until {end:%Y-%m-%d %H:%M:%S} UTC"),
-        ]
-    }
+    window = f"◆ in maintenance until {end:%Y-%m-%d %H:%M:%S} UTC"
+    narrowed = "push narrowed by refs a sample of 20 %"
+    assert page.tables[""] == [
+        (f"{acme.platform.name} acme/torch", "L3", narrowed, "4", "0 of acme/torch", "no window"),
+        (
+            *(f"{zeta.platform.name} zeta/torch", "L1", "everything it is listed for", "any number"),
+            *("2 of zeta/torch", window),
+        ),
+    ]
     assert "/repositories/zeta/torch/limits/" in page.links
     assert "/repositories/acme/torch/participation/" in page.links
 

@@ -326,9 +326,7 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
             {
                 "href": href,
                 "text": text,
-                "current": ("page" if path == href else "true")
-                if key == (wanted or nearest)
-                else "",
+                "current": ("page" if path == href else "true") if key == (wanted or nearest) else "",
             }
             for key, href, text in items
         ]
