@@ -1,4 +1,4 @@
-"""Django settings: one file, driven by the environment (accelhub/env.py; names in docs/operator.md)."""
+"""Django settings: one file, driven by the environment (accelhub/env.py; names in docs/operator-reference.md)."""
 
 import json
 from urllib.parse import urlsplit
