@@ -14,7 +14,7 @@ from apps.platforms.services import change_level
 from apps.relay.models import Dispatch
 from tests.factories.jobs import callback, dispatch, job
 from tests.factories.listing import TESTS, listed, member_of, user
-from tests.factories.pages import problem
+from tests.factories.pages import problem, problem_body
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/jobs/"
@@ -144,6 +144,14 @@ def test_what_cannot_be_read_is_400_and_named(client: Client, query: dict[str, s
     for more in ({}, {"format": "csv"}):
         status, kind, body = problem(client.get(URL, query | more))
         assert (status, kind, body["code"], body["field"]) == (400, "application/problem+json", "malformed", field)
+
+
+@pytest.mark.parametrize(
+    ("url", "known"), [(URL, "json or csv"), ("/api/v1/decisions/", "json or csv"), ("/api/v1/repositories/", "json")]
+)
+def test_a_form_that_is_not_offered_is_400(client: Client, url: str, known: str) -> None:
+    answer = client.get(url, {"format": "xml"})
+    assert problem(answer) == problem_body("malformed", f"format: saw 'xml', send {known}.", "format")
 
 
 def test_cursors_lead_through_all_and_csv_has_them_in_its_link(client: Client, made: dict[str, Repository]) -> None:
