@@ -29,7 +29,8 @@ GIVEN_UP = relay_selectors.DispatchFilters(state=DispatchState.GIVEN_UP)
 @dataclass(frozen=True)
 class Room:
     """One page, whom it lets in, and what it is for. `count` is how much needs somebody there now and `counted` says
-    what of; a room without is only visited. `extra` leads to what is counted: a query, or a part of the page."""
+    what of, `(s)` where it needs one; a room without is only visited. `extra` leads to what is counted: a query, or a
+    part of the page."""
 
     title: str
     url_name: str
@@ -52,6 +53,10 @@ class Door:
     room: Room
     count: int | None
 
+    @property
+    def words(self) -> str:
+        return self.room.counted.replace("(s)", "" if self.count == 1 else "s")
+
 
 # In the order of a round through the hub: what burns, what is stuck on its way, who is kept out, what is set up.
 ROOMS: tuple[Room, ...] = (
@@ -61,7 +66,7 @@ ROOMS: tuple[Room, ...] = (
     ),
     Room(
         *("Health", "public:health", Permission.HEALTH_VIEW, "The hub's probes, and what is due and not done."),
-        *("silent probes", lambda moment: len(relay_selectors.silent_probes(now=moment))),
+        *("silent probe(s)", lambda moment: len(relay_selectors.silent_probes(now=moment))),
     ),
     Room(
         *("Dispatches", "relay_pages:dispatches", Permission.DISPATCH_VIEW, "What is on its way to downstreams."),
@@ -73,19 +78,19 @@ ROOMS: tuple[Room, ...] = (
     ),
     Room(
         *("Relay", "console:relay", Permission.RELAY_VIEW, "Beside today's relay: what is passed on, what differs."),
-        *("results given up", lambda moment: adoption_selectors.given_up_forwards().count(), "#forwards"),
+        *("result(s) given up", lambda moment: adoption_selectors.given_up_forwards().count(), "#forwards"),
     ),
     Room(
         *("Rejected callbacks", "public:rejections", Permission.REJECTION_VIEW, "Who was refused, and why."),
-        *("callers in the last 24 h", lambda moment: relay_selectors.rejected_lately(now=moment).count()),
+        *("caller(s) in the last 24 h", lambda moment: relay_selectors.rejected_lately(now=moment).count()),
     ),
     Room(
         *("New owners", "console:console", Permission.TRANSFER_DECIDE, "Repositories that speak under another owner."),
-        *("wait for a decision", lambda moment: transfers_waiting().count(), "#transfers"),
+        *("waiting for a decision", lambda moment: transfers_waiting().count(), "#transfers"),
     ),
     Room(
         *("Allowlist", "platforms:allowlist", Permission.ALLOWLIST_VIEW, "The list in force, and upstream's file."),
-        *("wait for upstream's file", lambda moment: waiting_upstream(now=moment)),
+        *("waiting for upstream's file", lambda moment: waiting_upstream(now=moment)),
     ),
     Room(
         *("Participation and limits", "console:repositories", Permission.PARTICIPATION_CHANGE),

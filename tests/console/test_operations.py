@@ -89,8 +89,8 @@ NOTHING = {
     "Check runs": "0 given up",
     "Relay": "0 results given up",
     "Rejected callbacks": "0 callers in the last 24 h",
-    "New owners": "0 wait for a decision",
-    "Allowlist": "0 wait for upstream's file",
+    "New owners": "0 waiting for a decision",
+    "Allowlist": "0 waiting for upstream's file",
     "Participation and limits": "0 in maintenance now",
     "Buildkite pipelines": "nothing is counted here",
     "People": "nothing is counted here",
@@ -130,12 +130,12 @@ def test_what_needs_somebody_is_counted_and_nothing_else(client: Client) -> None
     page = Page(client.get(URL))
     assert rows(page) == NOTHING | {
         "Alarms": "▲ 1 in the last 7 days",
-        "Health": "▲ 1 silent probes",
+        "Health": "▲ 1 silent probe",
         "Dispatches": "▲ 1 given up",
         "Check runs": "▲ 1 given up",
-        "Relay": "▲ 1 results given up",
-        "Rejected callbacks": "▲ 1 callers in the last 24 h",
-        "New owners": "▲ 1 wait for a decision",
+        "Relay": "▲ 1 result given up",
+        "Rejected callbacks": "▲ 1 caller in the last 24 h",
+        "New owners": "▲ 1 waiting for a decision",
         "Participation and limits": "◆ 1 in maintenance now",
     }
     assert "/dispatches/?state=given_up" in page.links
@@ -146,9 +146,9 @@ def test_what_needs_somebody_is_counted_and_nothing_else(client: Client) -> None
 def test_what_waits_for_upstreams_file_is_counted_where_it_decides(client: Client, settings: Any) -> None:
     AllowlistAlarm.objects.create(kind="empty", detail="It is empty.", raised_at=now())
     client.force_login(user(Role.OPERATOR))
-    assert rows(Page(client.get(URL)))["Allowlist"] == "0 wait for upstream's file"
+    assert rows(Page(client.get(URL)))["Allowlist"] == "0 waiting for upstream's file"
     settings.ALLOWLIST_AUTHORITY = "file"
-    assert rows(Page(client.get(URL)))["Allowlist"] == "▲ 1 wait for upstream's file"
+    assert rows(Page(client.get(URL)))["Allowlist"] == "▲ 1 waiting for upstream's file"
 
 
 @pytest.mark.parametrize("count", [1, 3])
