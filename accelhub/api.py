@@ -2,11 +2,19 @@
 
 from django.urls import path
 
-from apps.platforms.api import LevelView
+from apps.audit.api import DecisionList
+from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.relay.api import DispatchList, RejectionsView
+from apps.relay.api_jobs import JobList
+from apps.results.api import MetricsView
 
 app_name = "api"
 urlpatterns = [
+    path("repositories/", RepositoryList.as_view(), name="repositories"),
+    path("repositories/<str:owner>/<str:name>/", RepositoryDetail.as_view(), name="repository"),
+    path("repositories/<str:owner>/<str:name>/metrics/", MetricsView.as_view(), name="metrics"),
+    path("jobs/", JobList.as_view(), name="jobs"),
+    path("decisions/", DecisionList.as_view(), name="decisions"),
     path("dispatches/", DispatchList.as_view(), name="dispatches"),
     path("repositories/<str:owner>/<str:name>/level/", LevelView.as_view(), name="level"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),

@@ -1,6 +1,6 @@
 """Everything the hub reads from the environment, in one place.
 
-Names are a contract with operators (docs/operator.md prints them). Every variable may also be given as
+Names are a contract with operators (docs/operator-reference.md prints them). Every variable may also be given as
 `NAME_FILE`, a path whose content is the value: the form container secrets take.
 """
 

@@ -1,4 +1,4 @@
-"""Django settings: one file, driven by the environment (accelhub/env.py; names in docs/operator.md)."""
+"""Django settings: one file, driven by the environment (accelhub/env.py; names in docs/operator-reference.md)."""
 
 import json
 from urllib.parse import urlsplit
@@ -248,6 +248,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["apps.core.api.DeclaredAccess"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.core.api.Negotiation",
     "EXCEPTION_HANDLER": "apps.core.api.problem_handler",
 }
 

@@ -1,13 +1,19 @@
-"""The API's form of an event."""
+"""The API of the log."""
 
 from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
+from apps.audit.forms import DecisionForm
 from apps.audit.models import Event
-from apps.audit.selectors import body_of
+from apps.audit.selectors import body_of, decisions_found
+from apps.core.cursors import listed, read_filters
+from apps.core.permissions import Open
+from apps.core.sheets import SheetView
 
 
 class EventOut(serializers.Serializer[Any]):
@@ -19,3 +25,22 @@ class EventOut(serializers.Serializer[Any]):
             "hash": event.hash,
             "url": settings.BASE_URL + reverse("audit:decision", args=[event.seq]),
         }
+
+
+class DecisionList(SheetView):
+    """`GET /api/v1/decisions/?about=&action=&actor=&since=&until=&cursor=&limit=&format=`: the public decisions, newest
+    first, each as the chain holds it.
+
+    200 `{"next", "previous", "results": [...]}`; 400 `malformed` names the filter that cannot be read.
+    """
+
+    access = Open.PUBLIC
+    columns = (
+        *("seq", "at", "action", "actor.kind", "actor.label", "subject.kind", "subject.label", "summary", "reason"),
+        *("before", "after", "evidence", "previous_hash", "hash", "url"),
+    )
+
+    def get(self, request: Request) -> Response:
+        form = DecisionForm(request.query_params)
+        read_filters(form)
+        return listed(request, decisions_found(form.filters()).order_by("-seq"), EventOut)

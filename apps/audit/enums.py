@@ -16,6 +16,7 @@ class Action(models.TextChoices):
     WINDOW_ANNOUNCED = "repository.window_announced", "Maintenance window announced"
     WINDOW_WITHDRAWN = "repository.window_withdrawn", "Maintenance window withdrawn"
     DISPATCH_RESENT = "dispatch.resent", "Dispatch sent again"
+    FORWARD_RESENT = "forward.resent", "Result sent to the dashboard again"
     LIMIT_DECLARED = "repository.limit_declared", "Time limit declared"
     LIMIT_REMOVED = "repository.limit_removed", "Time limit removed"
     PROBE_MARKED = "repository.probe_marked", "Marked as a probe"

@@ -111,6 +111,11 @@ def unsent_checks() -> QuerySet[Check]:
     return Check.objects.filter(UNSENT).select_related("repository", "job").order_by("changed_at", "pk")
 
 
+def given_up_checks() -> QuerySet[Check]:
+    """Those of them that nobody tries again by itself."""
+    return unsent_checks().filter(state=SendState.GIVEN_UP)
+
+
 def unsent_reruns() -> QuerySet[Rerun]:
     """Re-runs that wait, or that GitHub or the hub refused, the newest first."""
     return Rerun.objects.exclude(state=SendState.SENT).select_related("repository").order_by("-created_at", "-pk")

@@ -3,6 +3,7 @@
 from django.http import HttpRequest
 from django.urls import reverse
 
+from apps.console.operations import rooms_of
 from apps.core.permissions import Permission
 from apps.governance.selectors import proposals_of
 from apps.platforms import authority
@@ -13,15 +14,15 @@ ANYTHING_THERE = (Permission.PROPOSAL_DECIDE, Permission.TRANSFER_DECIDE, Permis
 
 def navigation(request: HttpRequest) -> dict[str, object]:
     """`console_url` for those who have something there: who decides, who runs the hub, who looks after upstream's file,
-    who proposed, who speaks for a platform; `people_url` for who gives roles; `relay_url` for operators."""
+    who proposed, who speaks for a platform; `operations_url` for who may enter a room of the staff, with the addresses
+    of those rooms."""
     user = getattr(request, "user", None)
     if user is None or user.is_anonymous:
         return {}
     seen: dict[str, object] = {}
-    if user.may(Permission.USER_CHANGE):
-        seen["people_url"] = reverse("console:people")
-    if user.may(Permission.RELAY_VIEW):
-        seen["relay_url"] = reverse("console:relay")
+    if rooms := rooms_of(user):
+        seen["operations_url"] = reverse("console:operations")
+        seen["operations_paths"] = [room.path for room in rooms if room.url_name != "console:console"]
     looks_after_file = authority.is_file() and user.may(Permission.ALLOWLIST_VIEW)
     if any(map(user.may, ANYTHING_THERE)) or looks_after_file or _is_vendor(user):
         seen["console_url"] = reverse("console:console")

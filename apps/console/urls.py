@@ -1,10 +1,12 @@
 from django.urls import path
 
-from apps.console import account, people, relay, transfers, views
+from apps.console import account, operations, people, relay, repositories, transfers, views
 
 app_name = "console"
 urlpatterns = [
     path("console/", views.console, name="console"),
+    path("console/operations/", operations.operations, name="operations"),
+    path("console/repositories/", repositories.repositories, name="repositories"),
     path("console/relay/", relay.relay, name="relay"),
     path("account/", account.account, name="account"),
     path("transfers/<uuid:public_id>/", transfers.transfer, name="transfer"),

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from apps.core.access import is_allowed, requires
-from apps.core.models import Installation, Wakeup
+from apps.core.models import Alarm, Installation, Wakeup
 from apps.core.permissions import Permission
 
 # Ours, in place of Django's: who is signed in and the way back; no link to a history that is never written.
@@ -99,3 +99,11 @@ class WakeupAdmin(ReadOnly):
 @admin.register(Installation, site=site)
 class InstallationAdmin(ReadOnly):
     list_display = ("kind",)
+
+
+@admin.register(Alarm, site=site)
+class AlarmAdmin(ReadOnly):
+    list_display = ("kind", "key", "detail", "times", "began_at", "last_at")
+    list_filter = ("kind",)
+    search_fields = ("detail",)
+    ordering = ("-last_at", "-pk")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rest_framework import exceptions, serializers
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from apps.core.access import is_allowed
@@ -25,6 +27,18 @@ class DeclaredAccess(BasePermission):
         access: Access = view.access  # type: ignore[attr-defined]
         self.message = f"This needs the permission {access}: ask an admin for a role that has it, see /policy/."
         return is_allowed(request.user, access)
+
+
+class Negotiation(DefaultContentNegotiation):
+    """`?format=` names one of the forms that a view answers in; any other is a malformed request."""
+
+    def filter_renderers(self, renderers: Iterable[BaseRenderer], format: str) -> list[BaseRenderer]:
+        offered = list(renderers)
+        found = [renderer for renderer in offered if renderer.format == format]
+        if not found:
+            known = " or ".join(str(renderer.format) for renderer in offered)
+            raise Problem("malformed", f"format: saw {format[:20]!r}, send {known}.", "format")
+        return found
 
 
 SIGN_IN = "Send Authorization: Bearer <API token>; make one on /account/."

@@ -18,6 +18,7 @@ from rest_framework.utils.urls import replace_query_param
 
 from apps.core.errors import Problem
 from apps.core.filters import FilterForm
+from apps.core.text import UNSTORABLE
 
 PAGE, PAGE_MAX = 50, 500
 _INT64 = 2**63
@@ -48,17 +49,24 @@ def listed(request: Request, found: QuerySet[Any], out: type[serializers.Seriali
     if is_back:
         rows.reverse()
     has_next, has_previous = has_more or is_back, has_more if is_back else place is not None
-    return Response(
-        {
-            "next": _address(request, found, rows[-1], is_back=False) if rows and has_next else None,
-            "previous": _address(request, found, rows[0], is_back=True) if rows and has_previous else None,
-            "results": out(rows, many=True).data,
-        }
-    )
+    links = {
+        "next": _address(request, found, rows[-1], is_back=False) if rows and has_next else None,
+        "previous": _address(request, found, rows[0], is_back=True) if rows and has_previous else None,
+    }
+    answer = Response({**links, "results": out(rows, many=True).data})
+    # CSV has no other place for them.
+    if given := [f'<{link}>; rel="{name}"' for name, link in links.items() if link]:
+        answer["Link"] = ", ".join(given)
+    return answer
 
 
 def _field(found: QuerySet[Any]) -> str:
     return str(found.query.order_by[0]).removeprefix("-")
+
+
+def _column(found: QuerySet[Any]) -> Any:
+    meta, name = found.model._meta, _field(found)
+    return meta.pk if name == "pk" else meta.get_field(name)
 
 
 def _beyond(found: QuerySet[Any], is_back: bool, value: Any, pk: int) -> Q:
@@ -80,10 +88,10 @@ def _place(request: Request, found: QuerySet[Any]) -> tuple[bool, Any, int] | No
         return None
     try:
         is_back, value, pk = json.loads(base64.urlsafe_b64decode(text.encode()))
-        value = found.model._meta.get_field(_field(found)).to_python(value)
+        value = _column(found).to_python(value)
         if type(is_back) is not bool or type(pk) is not int or abs(pk) >= _INT64 or value is None:
             raise ValueError
-        if isinstance(value, int) and abs(value) >= _INT64:
+        if (isinstance(value, int) and abs(value) >= _INT64) or (isinstance(value, str) and UNSTORABLE.search(value)):
             raise ValueError
     except (ValueError, TypeError, RecursionError, ValidationError):
         raise Problem("malformed", "cursor: cannot be read. Take it from `next` or `previous`.", "cursor") from None

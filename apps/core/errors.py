@@ -72,6 +72,11 @@ CODES: dict[str, Code] = {
     "token_reused": Code(
         409, "The token was used for another body", "Ask the CI for a fresh OIDC token for every callback."
     ),
+    "forward_state": Code(
+        409,
+        "This result cannot be sent again",
+        "Only what was given up is sent again, while its body is kept and no newer result of its job has gone out.",
+    ),
     "check_not_given_up": Code(
         409, "The check run was not given up", "Look at the list again: it is sent, or waits for its next attempt."
     ),

@@ -9,9 +9,15 @@ from apps.platforms.models import (
     Demotion,
     Invitation,
     LevelInterval,
+    MaintenanceWindow,
     Membership,
+    NameChange,
+    Participation,
+    Pipeline,
     Platform,
     Repository,
+    Transfer,
+    UpstreamFile,
 )
 
 
@@ -72,3 +78,47 @@ class DemotionAdmin(ReadOnly):
     list_display = ("pull_number", "repository", "state", "level_before", "opened_at", "ended_at")
     list_filter = ("state",)
     list_select_related = ("repository",)
+
+
+@admin.register(UpstreamFile, site=site)
+class UpstreamFileAdmin(ReadOnly):
+    list_display = ("commit_sha", "taken_at", "answered_at")
+
+
+@admin.register(Participation, site=site)
+class ParticipationAdmin(ReadOnly):
+    list_display = ("repository", "events", "refs", "labels", "sample_percent", "max_in_flight", "changed_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name",)
+
+
+@admin.register(MaintenanceWindow, site=site)
+class MaintenanceWindowAdmin(ReadOnly):
+    list_display = ("repository", "starts_at", "ends_at", "note", "announced_at", "withdrawn_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "note")
+    ordering = ("-starts_at", "-pk")
+
+
+@admin.register(Pipeline, site=site)
+class PipelineAdmin(ReadOnly):
+    list_display = ("repository", "organization_id", "pipeline_id", "required_claims", "created_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name",)
+
+
+@admin.register(NameChange, site=site)
+class NameChangeAdmin(ReadOnly):
+    list_display = ("repository", "old_name", "new_name", "seen_at", "confirmed_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "old_name", "new_name")
+    ordering = ("-seen_at", "-pk")
+
+
+@admin.register(Transfer, site=site)
+class TransferAdmin(ReadOnly):
+    list_display = ("repository", "new_name", "old_owner_id", "new_owner_id", "state", "opened_at", "decided_at")
+    list_filter = ("state",)
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "new_name")
+    ordering = ("-opened_at", "-pk")

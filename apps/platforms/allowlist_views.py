@@ -114,7 +114,7 @@ def _accept(public_id: uuid.UUID, reason: str, user: Any) -> None:
 def _context(user: Any, form: forms.Form) -> dict[str, Any]:
     moment = now()
     if not authority.is_file():
-        return {"is_file": False, "count": len(selectors.listing()), "nav": "console", "now": moment}
+        return {"is_file": False, "count": len(selectors.listing()), "nav": "operations", "now": moment}
     alarm, file = selectors.open_alarm(), selectors.upstream_file()
     guard = GUARDS[AlarmKind(alarm.kind)] if alarm else None
     is_accepted = alarm is not None and alarm.accepted_seq is not None
@@ -136,7 +136,7 @@ def _context(user: Any, form: forms.Form) -> dict[str, Any]:
         "edits": selectors.edits_to_show(now=moment),
         "demotions": selectors.open_demotions(),
         "guards": GUARDS,
-        "nav": "console",
+        "nav": "operations",
         "now": moment,
     }
 

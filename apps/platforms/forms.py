@@ -71,8 +71,8 @@ class RenameForm(forms.Form):
         super().__init__(data, initial={"name": platform.name, "slug": platform.slug})
 
 
-class DirectoryForm(FilterForm):
-    """What the directory of platforms shows."""
+class RepositoryForm(FilterForm):
+    """Which repositories the API lists."""
 
     q = search_field("Name or repository")
     level = forms.TypedChoiceField(
@@ -81,11 +81,16 @@ class DirectoryForm(FilterForm):
         choices=[("", "Any level"), *((level.number, f"{level.code} {level.name}") for level in LEVELS[1:])],
     )
     kind = forms.ChoiceField(required=False, choices=[("", "Any kind"), *Platform.Kind.choices])
-    sort = sort_field("name", "level")
 
     def filters(self) -> PlatformFilters:
         given = self.given()
         return PlatformFilters(words=given.pop("q", ""), **given)
+
+
+class DirectoryForm(RepositoryForm):
+    """What the directory of platforms shows: the same, in an order."""
+
+    sort = sort_field("name", "level")
 
 
 class InvitationForm(forms.Form):

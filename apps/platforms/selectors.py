@@ -81,6 +81,19 @@ def platforms_found(filters: PlatformFilters) -> QuerySet[Platform]:
     return found.filter(kind=filters.kind) if filters.kind else found
 
 
+def repositories_found(filters: PlatformFilters) -> QuerySet[Repository]:
+    """The listed repositories that fit, by name; probes are none. Each of the first few words stands in its name or its
+    platform's."""
+    found = Repository.objects.filter(level__gt=UNLISTED, is_probe=False).select_related("platform")
+    for word in list(dict.fromkeys(filters.words.split()))[:WORDS_LOOKED_FOR]:
+        found = found.filter(Q(full_name__icontains=word) | Q(platform__name__icontains=word))
+    if filters.level is not None:
+        found = found.filter(level=filters.level)
+    if filters.kind:
+        found = found.filter(platform__kind=filters.kind)
+    return found.order_by("full_name", "pk")
+
+
 def platform_or_404(slug: str) -> Platform:
     """A platform by its slug: all platforms are public."""
     try:
@@ -254,6 +267,14 @@ def open_demotions(repository_ids: Iterable[int] | None = None) -> list[Demotion
     if repository_ids is not None:
         found = found.filter(repository_id__in=list(repository_ids))
     return list(found.select_related("repository__platform").order_by("opened_at", "pk"))
+
+
+def waiting_upstream(*, now: datetime.datetime) -> int:
+    """How much about upstream's file needs somebody: decisions that wait for it or were put back, its own demotions,
+    and whether it is not taken. None of it where the hub owns the allowlist."""
+    if not authority.is_file():
+        return 0
+    return len(edits_to_show(now=now)) + len(open_demotions()) + (open_alarm() is not None)
 
 
 def open_edit_of(repository: Repository) -> AllowlistEdit | None:

@@ -9,10 +9,10 @@ from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms import authority, edits, sync
 from apps.platforms.models import NameChange, Repository
+from apps.platforms.pins import note_refusal, pin_identity
 from apps.platforms.policy import UNLISTED
 from apps.platforms.renames import compare_with_github
 from apps.platforms.renames import confirm_name as confirm
-from apps.platforms.services import note_refusal, pin_identity
 
 log = logging.getLogger(__name__)
 

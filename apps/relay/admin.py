@@ -7,7 +7,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
-from apps.relay.models import Callback, CommitLookup, Delivery, Dispatch, Job, Rejection, TimeLimit
+from apps.relay import admin_adoption, admin_upstream
+from apps.relay.models import Callback, CommitLookup, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
+
+# Django looks for tables here; these two files hold more of them.
+__all__ = ["admin_adoption", "admin_upstream"]
 
 
 @admin.register(Delivery, site=site)
@@ -68,3 +72,12 @@ class CommitLookupAdmin(ReadOnly):
     list_display = ("sha", "is_known", "looked_up_at")
     list_filter = ("is_known",)
     search_fields = ("sha",)
+
+
+@admin.register(Omission, site=site)
+class OmissionAdmin(ReadOnly):
+    list_display = ("delivery", "repository", "rule", "sentence")
+    list_filter = ("rule",)
+    list_select_related = ("delivery", "repository")
+    search_fields = ("delivery__delivery_id", "repository__full_name")
+    ordering = ("-pk",)

@@ -3,11 +3,13 @@
 import datetime
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet
+from django.db.models import BooleanField, Case, Count, Q, QuerySet, Value, When
+from django.http import Http404
 
 from apps.relay.adoption import ForwardState
 from apps.relay.models import Difference, Forward, SeenCheck
 from apps.relay.observer import REFUSED
+from apps.relay.selectors import is_key
 
 # Another App that used a check run's name this lately is still at work.
 STILL_AT_WORK = datetime.timedelta(hours=2)
@@ -20,9 +22,27 @@ def forward_counts() -> list[tuple[str, int]]:
 
 
 def forwards_to_look_at() -> QuerySet[Forward]:
-    """Posts that the dashboard has not taken, or that the hub refused, newest first. Without their bodies."""
+    """Posts that the dashboard has not taken, or that the hub refused, newest first. Without their bodies; `has_body`
+    says whether one is kept."""
+    has_body = Case(When(body=b"", then=Value(False)), default=Value(True), output_field=BooleanField())
     waiting = Q(state__in=[ForwardState.PENDING, ForwardState.SENDING, ForwardState.GIVEN_UP])
-    return Forward.objects.filter(waiting | Q(answer=REFUSED)).defer("body").order_by("-received_at", "-pk")
+    found = Forward.objects.filter(waiting | Q(answer=REFUSED)).annotate(has_body=has_body)
+    return found.defer("body").order_by("-received_at", "-pk")
+
+
+def given_up_forwards() -> QuerySet[Forward]:
+    """Those of them that nobody tries again by itself."""
+    return forwards_to_look_at().filter(state=ForwardState.GIVEN_UP)
+
+
+def forward_or_404(key: str) -> Forward:
+    """A result for the dashboard by its key, without its body, for those who may send it again."""
+    if not is_key(key):
+        raise Http404
+    try:
+        return Forward.objects.defer("body").get(pk=int(key))
+    except Forward.DoesNotExist:
+        raise Http404 from None
 
 
 def difference_counts() -> dict[str, int]:

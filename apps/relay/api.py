@@ -2,20 +2,16 @@
 
 from typing import Any
 
-from rest_framework import exceptions, generics, pagination, serializers
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.core.cursors import listed, read_filters
-from apps.core.errors import Problem
 from apps.core.permissions import Open, Permission
 from apps.relay import selectors
 from apps.relay.forms import DispatchForm, RejectionForm
 from apps.relay.models import Dispatch
-from apps.relay.selectors import dispatches_found
-
-PAGE = 100
 
 
 class DispatchOut(serializers.ModelSerializer[Dispatch]):
@@ -38,34 +34,19 @@ class DispatchOut(serializers.ModelSerializer[Dispatch]):
         )
 
 
-class _Newest(pagination.CursorPagination):
-    ordering = "-pk"
-    page_size = PAGE
-
-    def decode_cursor(self, request: Any) -> Any:
-        try:
-            return super().decode_cursor(request)
-        except exceptions.NotFound:
-            raise Problem("malformed", "cursor: cannot be read, take it from `next` or `previous`.", "cursor") from None
-
-
-class DispatchList(generics.ListAPIView[Dispatch]):
-    """`GET /api/v1/dispatches/?delivery=&state=&repository=`: the outbox, newest first, with `next` and `previous`.
+class DispatchList(APIView):
+    """`GET /api/v1/dispatches/?delivery=&state=&repository=&cursor=&limit=`: the outbox, newest first.
 
     Without `delivery` and `state`: what is not sent. 400 `malformed` names the filter that cannot be read; 401
     `not_signed_in`; 403 `not_permitted`.
     """
 
     access = Permission.DISPATCH_VIEW
-    serializer_class = DispatchOut
-    pagination_class = _Newest
 
-    def get_queryset(self) -> Any:
-        form = DispatchForm(self.request.GET)
-        if not form.is_valid():
-            field, errors = next(iter(form.errors.items()))
-            raise Problem("malformed", f"{field}: {errors[0]}", field)
-        return dispatches_found(form.filters())
+    def get(self, request: Request) -> Response:
+        form = DispatchForm(request.query_params)
+        read_filters(form)
+        return listed(request, selectors.dispatches_found(form.filters()), DispatchOut)
 
 
 class RejectionOut(serializers.Serializer[Any]):

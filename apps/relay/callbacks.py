@@ -14,10 +14,10 @@ from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, RepositoryIdentity, client
 from apps.core.models import Alarm
 from apps.platforms.models import Repository
+from apps.platforms.pins import pin_identity
 from apps.platforms.pipelines import standing_of_pipeline
 from apps.platforms.policy import CHECKS_FROM, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
-from apps.platforms.services import pin_identity
 from apps.relay import buildkite, fields, holds, policy, provenance, store
 from apps.relay.claims import Identity, Refused
 from apps.relay.enums import Answer, Flag, JobStatus

@@ -5,7 +5,9 @@ from django import forms
 from apps.core.filters import FilterForm, search_field, sort_field
 from apps.relay.enums import DispatchState
 from apps.relay.policy import LIMIT_MAX_SECONDS, LIMIT_MIN_SECONDS
-from apps.relay.selectors import DispatchFilters, RejectionFilters
+from apps.relay.selectors import DispatchFilters, JobFilters, RejectionFilters
+
+PR_MAX = 2**63 - 1
 
 # What a callback can be refused for, as far as refusals are counted.
 REASONS = (
@@ -52,3 +54,16 @@ class DispatchForm(FilterForm):
 
     def filters(self) -> DispatchFilters:
         return DispatchFilters(**self.given())
+
+
+class JobForm(FilterForm):
+    """Which jobs the API lists."""
+
+    repository = search_field("Repository")
+    delivery = forms.CharField(required=False, max_length=200)
+    run_id = forms.CharField(required=False, max_length=100)
+    pr = forms.IntegerField(label="Pull request", required=False, min_value=1, max_value=PR_MAX)
+    event = forms.CharField(required=False, max_length=40)
+
+    def filters(self) -> JobFilters:
+        return JobFilters(**self.given())

@@ -8,8 +8,12 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from apps.audit.enums import Action
+from apps.audit.models import Event
+from apps.audit.services import Actor, Subject, record
 from apps.core import clock, outbox
 from apps.core.backoff import backoff_seconds
+from apps.core.errors import Problem
 from apps.core.wakeups import wake
 from apps.relay.adoption import ForwardState
 from apps.relay.models import Forward
@@ -87,7 +91,7 @@ def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, n
     values: dict[str, object] = {"state": state}
     if state is ForwardState.PENDING:
         values["due_at"] = now + datetime.timedelta(seconds=wait)
-    else:
+    elif state is ForwardState.SENT:
         values["body"] = b""
     mine = Forward.objects.filter(pk=forward.pk)
     is_mine = outbox.finish(mine, attempt=forward.attempts, error=error, now=now, **values)
@@ -97,12 +101,56 @@ def _finish(forward: Forward, *, state: ForwardState, error: str, wait: float, n
 
 
 @transaction.atomic
+def resend_forward(*, forward: Forward, actor: Actor, now: datetime.datetime) -> Event:
+    """Try a result that was given up again, with as many attempts as a new one.
+
+    Raises Problem `forward_state`: it was not given up, its body is gone (KEPT_DAYS), no dashboard is set, or a newer
+    result of the same job has gone out, which this one would undo.
+    """
+    moment = clock.real(now)
+    job = Forward.objects.select_for_update().filter(order_key=forward.order_key).order_by("pk")
+    rows = {row.pk: row for row in job.defer("body")}
+    if refusal := _why_not_again(rows.get(forward.pk), list(rows.values())):
+        raise Problem("forward_state", refusal)
+    values = {"state": ForwardState.PENDING, "attempts": 0, "error": "", "due_at": moment, "changed_at": moment}
+    if Forward.objects.filter(pk=forward.pk, state=ForwardState.GIVEN_UP).exclude(body=b"").update(**values) != 1:
+        raise Problem("forward_state", f"Its body is gone: what was given up is kept for {KEPT_DAYS} days.")
+    wake(FORWARD_PENDING, [str(forward.pk)], now=now)
+    return record(
+        action=Action.FORWARD_RESENT,
+        actor=actor,
+        subject=Subject("forward", str(forward.pk), str(forward)),
+        summary=f"The result of {forward} is sent to the dashboard again",
+        before={"state": ForwardState.GIVEN_UP.value, "attempts": forward.attempts, "error": forward.error},
+        after={"state": ForwardState.PENDING.value},
+        now=now,
+        is_decision=False,
+    )
+
+
+def _why_not_again(forward: Forward | None, of_its_job: list[Forward]) -> str:
+    """Why a result is not sent again; '' where it is. `of_its_job` are all results of its job, as they are now."""
+    if forward is None:
+        return "It is gone."
+    if forward.state != ForwardState.GIVEN_UP:
+        return f"It is {ForwardState(forward.state).label}: only what was given up is sent again."
+    if not settings.HUD_FORWARD_URL:
+        return "No dashboard is set: set ACCELHUB_HUD_FORWARD_URL first."
+    out = (ForwardState.SENT, ForwardState.SENDING)
+    if any(row.pk > forward.pk and row.state in out for row in of_its_job):
+        return "A newer result of the same job has gone out: this one would undo it."
+    return ""
+
+
+@transaction.atomic
 def sweep(*, now: datetime.datetime) -> int:
-    """Wake what is due or lost its task; forget what was settled KEPT_DAYS ago. Returns how many were woken."""
+    """Wake what is due or lost its task; forget what was settled KEPT_DAYS ago, of what was given up the body only.
+    Returns how many were woken."""
     died = outbox.abandoned(Forward.objects.all(), now=now)
     died.update(state=ForwardState.PENDING, due_at=now, error=outbox.LOST)
     old = now - datetime.timedelta(days=KEPT_DAYS)
     Forward.objects.filter(state__in=[ForwardState.SENT, ForwardState.KEPT], received_at__lt=old).delete()
+    Forward.objects.filter(state=ForwardState.GIVEN_UP, received_at__lt=old).exclude(body=b"").update(body=b"")
     due = Forward.objects.filter(state=ForwardState.PENDING, due_at__lte=now).order_by("pk")
     keys = [str(pk) for pk in due.values_list("pk", flat=True)[:_SWEPT_AT_ONCE]]
     wake(FORWARD_PENDING, keys, now=now)

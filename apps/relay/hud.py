@@ -1,5 +1,5 @@
-"""Reading upstream's job history from a file, so that windows and tenure do not restart. Source: docs/operator.md,
-"History from the existing dashboard".
+"""Reading upstream's job history from a file, so that windows and tenure do not restart. Source:
+docs/operator-reference.md, "The form of imported history".
 
 JSON lines. A line is a job, or with `"kind": "level"` a level that a repository held. A job's fields are a callback's
 under other names: the same table reads them and the same matrix applies them, at the times that the file tells.

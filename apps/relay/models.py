@@ -216,6 +216,14 @@ class Job(models.Model):
                 fields=["repository", "-judged_at"], condition=Q(judged_at__isnull=False), name="relay_job_judged"
             ),
             models.Index(fields=["pr_number"], condition=Q(dispatch=None), name="relay_job_relayed_pr"),
+            # What the API's list of jobs looks for.
+            models.Index(fields=["delivery_id", "-first_seen_at"], name="relay_job_of_delivery"),
+            models.Index(fields=["run_id", "-first_seen_at"], name="relay_job_of_run"),
+            models.Index(
+                fields=["pr_number", "-first_seen_at"],
+                condition=Q(pr_number__isnull=False),
+                name="relay_job_of_pr",
+            ),
         ]
 
     def __str__(self) -> str:

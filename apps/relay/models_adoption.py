@@ -10,7 +10,7 @@ from apps.relay.adoption import DifferenceKind, ForwardState
 
 class Forward(models.Model):
     """One body that the relay posted, on its way to the dashboard that stood there before. `body` is its bytes as they
-    came; it goes when it was sent or given up. `answer` is what the hub itself made of it."""
+    came; it goes when it was sent, and a week after it was given up. `answer` is what the hub itself made of it."""
 
     repository_name = models.CharField(max_length=140)
     delivery_id = models.CharField(max_length=200)

@@ -16,16 +16,23 @@ from django.http import Http404
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository, Transfer
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
-from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows
+from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows, probes
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
 from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
-from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, worst_bucket
+from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, silent_hours, worst_bucket
 from apps.relay.superseding import superseded_sql
 
+# What is said to have happened lately.
+LATELY = datetime.timedelta(hours=24)
 _KEY_DIGITS = 18  # any such number fits a bigint
 
 # A dispatch is sent, or given up, within minutes: older ones do not change.
 _DISPATCHES_LOOKED_AT = 20
+
+
+def is_key(text: str) -> bool:
+    """Whether a text that a form brought can be a primary key."""
+    return text.isascii() and text.isdigit() and len(text) <= _KEY_DIGITS
 
 
 def jobs() -> QuerySet[Job]:
@@ -105,6 +112,24 @@ def rejections_for(user: Any) -> QuerySet[Rejection]:
     return rejections.filter(repository__platform__in=member_platforms(user))
 
 
+def rejected_lately(*, now: datetime.datetime) -> QuerySet[Rejection]:
+    """Callers, by reason, that were refused in the last LATELY."""
+    return Rejection.objects.filter(last_seen__gte=now - LATELY)
+
+
+def silent_probes(*, now: datetime.datetime) -> list[Repository]:
+    """The hub's own probes that are silent, as policy.silent_hours defines it. Two queries."""
+    known = list(probes())
+    last = last_callbacks(known)
+    return [probe for probe in known if probe.level and silent_hours(last[probe.pk], now)]
+
+
+def repositories_with_wishes() -> QuerySet[Repository]:
+    """Listed repositories by name, each with its participation and `limits_declared`."""
+    listed = Repository.objects.filter(level__gt=UNLISTED).select_related("platform", "participation")
+    return listed.annotate(limits_declared=Count("time_limits")).order_by("full_name")
+
+
 @dataclass(frozen=True)
 class Wishing:
     """A listed repository and what it takes part in."""
@@ -167,6 +192,31 @@ def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Each job with `is_superseded`, as apps/relay/superseding.py defines it."""
     is_superseded = RawSQL(superseded_sql("relay_job"), [], output_field=BooleanField())  # noqa: S611  a constant
     return jobs.annotate(is_superseded=is_superseded)
+
+
+@dataclass(frozen=True)
+class JobFilters:
+    """Which jobs: whole names, in any case of letters for a repository, and whole numbers."""
+
+    repository: str = ""
+    delivery: str = ""
+    run_id: str = ""
+    pr: int | None = None
+    event: str = ""
+
+
+def jobs_found(filters: JobFilters) -> QuerySet[Job]:
+    """The jobs that fit, newest first, each with `is_superseded`. Those of probes are in no list."""
+    found = with_superseded(jobs()).filter(repository__is_probe=False)
+    if filters.repository:
+        found = found.filter(repository__full_name__iexact=filters.repository)
+    if filters.delivery:
+        found = found.filter(delivery_id=filters.delivery)
+    if filters.run_id:
+        found = found.filter(run_id=filters.run_id)
+    if filters.pr is not None:
+        found = found.filter(pr_number=filters.pr)
+    return found.filter(event_type=filters.event) if filters.event else found
 
 
 @dataclass(frozen=True)
@@ -399,7 +449,7 @@ def omissions_found(filters: DispatchFilters) -> QuerySet[Omission]:
 
 def dispatch_or_404(key: str) -> Dispatch:
     """A dispatch by its key, for those who may send it again."""
-    if not (key.isascii() and key.isdigit() and len(key) <= _KEY_DIGITS):
+    if not is_key(key):
         raise Http404
     try:
         return Dispatch.objects.select_related("delivery", "repository").defer("delivery__body").get(pk=int(key))

@@ -14,6 +14,9 @@ from apps.relay.enums import Flag
 
 # ruff: noqa: S608  statements are put together from constants of this file
 
+# Where an earlier attempt counts that a later one took the place of.
+SUPERSEDED = "superseded"
+
 # What a new owner sends is held: it counts nowhere before somebody accepts that owner.
 NOT_HELD = f"NOT '{Flag.HELD.value}' = ANY({{job}}.flags)"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import Func, Max, Q, QuerySet, Sum, TextField, Value
 
-from apps.platforms.models import Platform
+from apps.platforms.models import Platform, Repository
 from apps.results.metrics import BUCKETS, COUNTS, Counted, Figure, figures, pass_rate, tone_of_rate
 from apps.results.models import DayFigures
 
@@ -47,7 +47,7 @@ class Window:
 
 
 _SUMS = (*COUNTS, *BUCKETS)
-_PLATFORM = "repository__platform"
+_PLATFORM, _REPOSITORY = "repository__platform", "repository"
 
 
 def platform_windows(
@@ -56,13 +56,28 @@ def platform_windows(
     """By platform (primary key), the window that ends today; of one platform where it is given. A platform without
     jobs in the strip is left out, and so are probes. Two queries: PostgreSQL adds up, because an overview stands on
     thousands of rows."""
-    rows = DayFigures.objects.filter(
-        repository__is_probe=False, scope=scope, day__gt=today - datetime.timedelta(days=strip_days), day__lte=today
-    )
+    rows = _rows_of(scope, today, strip_days)
     if platform is not None:
         rows = rows.filter(repository__platform=platform)
+    return _windows(rows, _PLATFORM, today=today, days=days, strip_days=strip_days)
+
+
+def repository_window(repository: Repository, *, scope: str, today: datetime.date, days: int) -> Window:
+    """One repository's window that ends today; an empty one without jobs, and of a probe. Two queries."""
+    rows = _rows_of(scope, today, days).filter(repository=repository)
+    return _windows(rows, _REPOSITORY, today=today, days=days, strip_days=days).get(repository.pk, Window(days))
+
+
+def _rows_of(scope: str, today: datetime.date, days: int) -> QuerySet[DayFigures]:
+    first = today - datetime.timedelta(days=days - 1)
+    return DayFigures.objects.filter(repository__is_probe=False, scope=scope, day__gte=first, day__lte=today)
+
+
+def _windows(
+    rows: QuerySet[DayFigures], whose: str, *, today: datetime.date, days: int, strip_days: int
+) -> dict[int, Window]:
     strips: dict[int, dict[datetime.date, Counted]] = defaultdict(dict)
-    for pk, day, *numbers in rows.values_list(_PLATFORM, "day").annotate(*map(Sum, BUCKETS)):
+    for pk, day, *numbers in rows.values_list(whose, "day").annotate(*map(Sum, BUCKETS)):
         strips[pk][day] = Counted(buckets=dict(zip(BUCKETS, numbers, strict=True)))
     all_days = [today - datetime.timedelta(days=back) for back in range(strip_days - 1, -1, -1)]
     return {
@@ -74,14 +89,14 @@ def platform_windows(
             last_callback_at=last_callback_at,
             counted_at=counted_at,
         )
-        for pk, counted, last_callback_at, counted_at in _totals(rows, first=all_days[-days])
+        for pk, counted, last_callback_at, counted_at in _totals(rows, whose, first=all_days[-days])
     }
 
 
 def _totals(
-    rows: QuerySet[DayFigures], *, first: datetime.date
+    rows: QuerySet[DayFigures], whose: str, *, first: datetime.date
 ) -> Iterator[tuple[int, Counted, datetime.datetime, datetime.datetime]]:
-    """Each platform's counts from `first` on, and over all rows its last callback and when it was last counted."""
+    """Each one's counts from `first` on, and over all rows its last callback and when it was last counted."""
     recent = Q(day__gte=first)
     # As one text of numbers: arrays of several lengths do not aggregate, and text is read faster than arrays are.
     runs = StringAgg(
@@ -91,7 +106,7 @@ def _totals(
         default=Value(""),
     )
     sums = {f"{name}_sum": Sum(name, filter=recent, default=0) for name in _SUMS}
-    found = rows.values_list(_PLATFORM).annotate(Max("last_callback_at"), Max("counted_at"), seconds=runs, **sums)
+    found = rows.values_list(whose).annotate(Max("last_callback_at"), Max("counted_at"), seconds=runs, **sums)
     for pk, last_callback_at, counted_at, seconds, *numbers in found:
         sum_of = dict(zip(_SUMS, numbers, strict=True))
         counted = Counted(

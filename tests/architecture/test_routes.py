@@ -48,6 +48,9 @@ ROUTES: dict[str, Access] = {
     "proposals/<uuid:public_id>/withdraw/": Open.SIGNED_IN,
     "console/": Open.SIGNED_IN,
     "console/relay/": Permission.RELAY_VIEW,
+    # For those who may enter one of the rooms that it lists.
+    "console/operations/": Open.SIGNED_IN,
+    "console/repositories/": Permission.PARTICIPATION_CHANGE,
     "decisions/": Open.PUBLIC,
     "decisions/<int:seq>/": Open.PUBLIC,
     "accounts/login/": Open.PUBLIC,
@@ -65,9 +68,14 @@ ROUTES: dict[str, Access] = {
     "invitations/<str:code>/": Open.SIGNED_IN,
     "admin/": Permission.ADMIN_VIEW,
     "admin/jsi18n/": Permission.ADMIN_VIEW,
-    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": Permission.ADMIN_VIEW,
+    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
+    "api/v1/repositories/": Open.PUBLIC,
+    "api/v1/repositories/<str:owner>/<str:name>/": Open.PUBLIC,
+    "api/v1/repositories/<str:owner>/<str:name>/metrics/": Open.PUBLIC,
+    "api/v1/jobs/": Open.PUBLIC,
+    "api/v1/decisions/": Open.PUBLIC,
     "api/v1/dispatches/": Permission.DISPATCH_VIEW,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "api/v1/rejections/": Open.SIGNED_IN,
@@ -79,16 +87,25 @@ ROUTES: dict[str, Access] = {
 
 
 # Machine routes that are read; the others take a POST.
-READ_BY_MACHINES = {"api/v1/dispatches/": "GET", "api/v1/rejections/": "GET"}
+READ_BY_MACHINES = {
+    "api/v1/dispatches/": "GET",
+    "api/v1/rejections/": "GET",
+    **{route: "GET" for route, access in ROUTES.items() if route.startswith("api/v1/") and access is Open.PUBLIC},
+}
 
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
+    *("checks/check", "checks/pullrequest", "checks/rerun", "core/alarm"),
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
-    *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
+    *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup", "relay/omission"),
+    *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
+    *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
+    *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),
+    *("relay/mergebase", "relay/huboutage", "relay/misseddelivery", "relay/deliverylog"),
 )
 ROUTES |= {
     f"admin/{table}/{rest}": Permission.ADMIN_VIEW for table in TABLES for rest in ("", "<path:object_id>/change/")
@@ -120,7 +137,7 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
-        "^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": "audit/",
+        "^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": "audit/",
         "<path:object_id>": "1",
         "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",

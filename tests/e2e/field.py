@@ -41,6 +41,7 @@ from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
 from tests.factories.proposals import proposal, returned
+from tests.factories.tables import the_rest
 
 CLAIMS = {"repository": "acme/torch", "ref": "refs/heads/main", "job_workflow_ref": "acme/torch/.github/ci.yml@main"}
 
@@ -124,6 +125,7 @@ def grow() -> Field:
         platform=acme.platform, note="Zoe", inviter=people["admin"], actor=actor_of(people["admin"]), now=moment
     )
     _upstream(acme, decision.seq)
+    the_rest(acme, delivery)
     Wakeup.objects.get_or_create(topic="results.count", key="1:2026-01-01", defaults={"created_at": moment})
     return Field(
         **people,
@@ -261,7 +263,9 @@ def _upstream(acme: Repository, decision: int) -> None:
 def follow_upstream(acme: Repository) -> None:
     """What stands on pages while upstream's file decides: an alarm, a decision that waits, a demotion."""
     text = "L2:\n  - kestrel/torch\n  - new/torch: zoe\n"
-    UpstreamFile.objects.create(commit_sha="c4" * 20, text=text, taken_at=days_ago(3), answered_at=days_ago(0))
+    UpstreamFile.objects.update_or_create(
+        defaults={"commit_sha": "c4" * 20, "text": text, "taken_at": days_ago(3), "answered_at": days_ago(0)}
+    )
     AllowlistAlarm.objects.create(
         kind="shrink",
         detail="3 of 4 entries are gone: acme/torch (L2), zephyr/torch (L1), quartz/torch (L1)",

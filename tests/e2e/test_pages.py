@@ -77,6 +77,11 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "proposals/<uuid:public_id>/edit/": (Look("/proposals/{returned}/edit/", (VENDOR,)),),
     "console/": (Look("/console/", (VENDOR, MAINTAINER, OPERATOR)),),
     "console/relay/": (Look("/console/relay/", (OPERATOR,)),),
+    "console/operations/": (
+        Look("/console/operations/", (MAINTAINER, OPERATOR, ADMIN)),
+        Look("/console/operations/", (VENDOR,), status=403),
+    ),
+    "console/repositories/": (Look("/console/repositories/", (MAINTAINER,)),),
     "decisions/": (Look("/decisions/"), Look("/decisions/?since=yesterday&about=nobody", (VISITOR,))),
     "decisions/<int:seq>/": (Look("/decisions/{decision}/", (VISITOR,)),),
     "accounts/login/": (Look("/accounts/login/", (VISITOR,)),),
@@ -88,7 +93,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
     "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
     "admin/": (Look("/admin/", (OPERATOR,)),),
-    "admin/^(?P<app_label>accounts|audit|core|governance|platforms|relay|results)/$": (
+    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": (
         Look("/admin/relay/", (OPERATOR,)),
     ),
 }
@@ -167,6 +172,17 @@ def overflow(page: Page) -> list[str]:
     )
 
 
+def header_lines(page: Page) -> list[str]:
+    """The header's links that stand below the first one; empty where it is one line."""
+    return page.evaluate(
+        """() => {
+          const links = [...document.querySelectorAll("header.bar .nav a, header.bar .account a")];
+          const middle = (it) => { const box = it.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
+          return links.filter((it) => Math.abs(middle(it) - middle(links[0])) > 8).map((it) => it.textContent);
+        }"""
+    )
+
+
 def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
     """What is wrong with a page, by what was looked for."""
     if look.status != 200:
@@ -176,6 +192,7 @@ def faults(page: Page, look: Look, watch: Watch) -> dict[str, list[str]]:
     answer = page.goto(look.address)
     assert answer is not None
     found = {"status": [f"{answer.status}"] if answer.status != look.status else []}
+    found["header wraps at 1,280 px"] = header_lines(page)
     page.evaluate(AXE)
     found["light and wide"] = serious(page)
     page.emulate_media(color_scheme="dark")

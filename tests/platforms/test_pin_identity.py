@@ -10,8 +10,8 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import RepositoryIdentity
 from apps.platforms.models import Repository
+from apps.platforms.pins import pin_identity
 from apps.platforms.selectors import Standing, standing_of
-from apps.platforms.services import pin_identity
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from apps.audit.selectors import body_of
 from apps.core.clock import now
 from apps.core.github import RepositoryIdentity
 from apps.platforms.models import Membership, Repository
-from apps.platforms.services import pin_identity
+from apps.platforms.pins import pin_identity
 from apps.simulator.directory import RepositoryIds
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import listed, user

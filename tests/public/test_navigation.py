@@ -1,9 +1,12 @@
 """The header: everyone finds the public pages, and who has more to see finds that too."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from apps.accounts.policy import Role
+from apps.console.operations import ROOMS
 from tests.factories.listing import listed, member_of, user
 from tests.factories.proposals import proposal
 
@@ -21,7 +24,7 @@ def test_each_link_is_for_those_who_have_something_there(client: Client) -> None
         "operator": user(Role.OPERATOR),
         "admin": user(Role.ADMIN),
     }
-    links = ("/rejections/", "/console/", "/people/", "/console/relay/")
+    links = ("/rejections/", "/console/", "/console/operations/", "/people/", "/console/relay/", "/dispatches/")
     offered: dict[str, set[str]] = {link: set() for link in links}
     for name, person in people.items():
         client.logout()
@@ -33,8 +36,20 @@ def test_each_link_is_for_those_who_have_something_there(client: Client) -> None
             if f'href="{url}"' in html:
                 seen.add(name)
     assert offered == {
-        "/rejections/": {"member", "operator", "admin"},
+        "/rejections/": {"member"},
         "/console/": {"maintainer", "member", "proposer", "operator", "admin"},
-        "/people/": {"admin"},
-        "/console/relay/": {"operator", "admin"},
+        "/console/operations/": {"maintainer", "operator", "admin"},
+        "/people/": set(),
+        "/console/relay/": set(),
+        "/dispatches/": set(),
     }
+
+
+def test_operations_is_marked_in_every_room(client: Client) -> None:
+    client.force_login(user(Role.ADMIN))
+    rooms = {room.path for room in ROOMS} - {"/console/", "/admin/"}
+    marked = {path: re.findall(r'aria-current="(\w+)">([^<]+)<', client.get(path).content.decode()) for path in rooms}
+    assert {path for path, found in marked.items() if ("true", "Operations") not in found} == set()
+    assert ("page", "Operations") in re.findall(
+        r'aria-current="(\w+)">([^<]+)<', client.get("/console/operations/").content.decode()
+    )

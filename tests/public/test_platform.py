@@ -9,7 +9,8 @@ from django.test import Client
 from apps.accounts.policy import Role
 from apps.core.clock import now
 from apps.platforms.models import Repository
-from apps.platforms.services import change_level, note_refusal
+from apps.platforms.pins import note_refusal
+from apps.platforms.services import change_level
 from apps.relay.models import Dispatch
 from apps.results.services import recount
 from tests.factories.jobs import callback, days_ago, dispatch, job

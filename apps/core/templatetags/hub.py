@@ -304,34 +304,29 @@ def main_nav(context: Mapping[str, Any]) -> dict[str, object]:
     """The header's links. `nav` in the context names the current one; otherwise the address does.
 
     `console_url` in the context adds the link to the console: set it only for those who have something there.
-    `people_url` in the context adds the link to people and roles: set it only for those who may give roles.
-    `relay_url` in the context adds the link to the relay's page: set it only for operators.
-    `rejections_url` and `dispatches_url` in the context add the links to rejected callbacks and to the outbox: set each
-    only for those who may see it.
+    `operations_url` in the context adds the link to the staff's rooms: set it only for those who may enter one;
+    `operations_paths` are these rooms' addresses, on which it is the current one.
+    `rejections_url` in the context adds the link to rejected callbacks: set it only for those who may see some.
     """
     items = [(key, reverse(name), text) for key, name, text in NAV]
     if console := context.get("console_url"):
         items.append(("console", str(console), "Console"))
-    if people := context.get("people_url"):
-        items.append(("people", str(people), "People"))
-    if relay := context.get("relay_url"):
-        items.append(("relay", str(relay), "Relay"))
+    if operations := context.get("operations_url"):
+        items.append(("operations", str(operations), "Operations"))
     if rejections := context.get("rejections_url"):
         items.append(("rejections", str(rejections), "Rejected callbacks"))
-    if dispatches := context.get("dispatches_url"):
-        items.append(("dispatches", str(dispatches), "Dispatches"))
     path = getattr(context.get("request"), "path", "")
-    above = [href for _key, href, _text in items if path == href or (href != "/" and path.startswith(href))]
-    nearest = max(above, key=len, default=None)
+    places = [(href, key) for key, href, _text in items]
+    places += [(str(room), "operations") for room in context.get("operations_paths", ())]
+    above = [place for place in places if path == place[0] or (place[0] != "/" and path.startswith(place[0]))]
+    nearest = max(above, key=lambda place: len(place[0]), default=("", None))[1]
     wanted = context.get("nav")
     return {
         "items": [
             {
                 "href": href,
                 "text": text,
-                "current": ("page" if path == href else "true")
-                if (key == wanted if wanted else href == nearest)
-                else "",
+                "current": ("page" if path == href else "true") if key == (wanted or nearest) else "",
             }
             for key, href, text in items
         ]

@@ -10,7 +10,8 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import Platform, Repository
-from apps.platforms.services import add_member, attach_repository, create_platform, mark_probe, pin_identity
+from apps.platforms.pins import pin_identity
+from apps.platforms.services import add_member, attach_repository, create_platform, mark_probe
 
 
 class Command(BaseCommand):
