@@ -45,3 +45,16 @@ class DayFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.repository} {self.scope} {self.day}"
+
+
+# Django looks for models here.
+from apps.results.models_reports import (  # noqa: E402
+    InTreeSource,
+    Removal,
+    Report,
+    ReportFile,
+    Upload,
+    UploadPart,
+)
+
+__all__ = ["DayFigures", "InTreeSource", "Removal", "Report", "ReportFile", "Upload", "UploadPart"]

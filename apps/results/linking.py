@@ -1,0 +1,120 @@
+"""Uploads and the jobs that they are of: found by the job's identity, whichever of the two comes first."""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from django.db.models import F, Q
+
+from apps.relay.corroboration import judge_by_tests
+from apps.relay.enums import JobStatus
+from apps.relay.models import Job
+from apps.results.enums import ReportState, TestsVerdict
+from apps.results.models import Upload
+
+# How long an upload waits for the callback of its job: as long as a job's state is kept.
+LINKED_WITHIN = datetime.timedelta(days=3)
+
+
+class OfJob(Protocol):
+    """What says which job something is of."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def run_attempt(self) -> int: ...
+    @property
+    def workflow(self) -> str: ...
+    @property
+    def job_name(self) -> str: ...
+    @property
+    def leg(self) -> str: ...
+    @property
+    def check_run_id(self) -> str: ...
+    @property
+    def delivery_id(self) -> str: ...
+
+
+def job_of(repository_id: int | None, of: OfJob) -> Job | None:
+    """The one job of this identity. What was left out is not asked about; where that fits several, none is meant."""
+    if repository_id is None:
+        return None
+    found = Job.objects.filter(
+        repository=repository_id, run_id=of.run_id, run_attempt=of.run_attempt, job_name=of.job_name
+    )
+    if of.delivery_id:
+        found = found.filter(delivery_id=of.delivery_id)
+    if of.workflow:
+        found = found.filter(workflow=of.workflow)
+    if of.leg:
+        found = found.filter(leg=of.leg)
+    elif of.check_run_id:
+        found = found.filter(
+            Q(leg=of.check_run_id) | Q(check_run_id=of.check_run_id) | Q(joined_leg=of.check_run_id)
+        )
+    jobs = list(found.order_by("pk")[:2])
+    return jobs[0] if len(jobs) == 1 else None
+
+
+def repositories_with_uploads(repository_ids: Iterable[int], *, now: datetime.datetime) -> list[int]:
+    """Those of these repositories (primary keys) that uploaded something in the last days."""
+    recent = Upload.objects.filter(report__repository__in=list(repository_ids), received_at__gte=now - LINKED_WITHIN)
+    return sorted({pk for pk in recent.values_list("report__repository_id", flat=True) if pk is not None})
+
+
+def settle_jobs(*, repository_ids: Iterable[int], now: datetime.datetime) -> int:
+    """Link uploads of the last days to jobs that have come meanwhile, and tell each job what its tests say, once both
+    have ended. Returns how many uploads were touched. Idempotent."""
+    since = now - LINKED_WITHIN
+    recent = Upload.objects.filter(report__repository__in=list(repository_ids), received_at__gte=since)
+    unlinked = recent.filter(job=None).select_related("report")
+    linked = sum(_link(upload) for upload in unlinked.order_by("pk"))
+    is_unjudged = Q(judged_revision=None) | ~Q(judged_revision=F("job__revision"))
+    unjudged = recent.filter(is_unjudged, job__status=JobStatus.COMPLETED, tests__isnull=False)
+    jobs = Job.objects.filter(uploads__in=unjudged).distinct().order_by("pk")
+    return linked + sum(_judge(job, now) for job in jobs)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What an upload said about its job. The delivery is its report's."""
+
+    run_id: str
+    run_attempt: int
+    workflow: str
+    job_name: str
+    leg: str
+    check_run_id: str
+    delivery_id: str
+
+
+def _link(upload: Upload) -> bool:
+    said = {name: getattr(upload, name) for name in _Said.__annotations__ if name != "delivery_id"}
+    job = job_of(upload.report.repository_id, _Said(**said, delivery_id=upload.report.delivery_id))
+    return job is not None and Upload.objects.filter(pk=upload.pk, job=None).update(job=job) == 1
+
+
+def _judge(job: Job, now: datetime.datetime) -> int:
+    """All of a job's uploads together say one thing: a job may bring one for each variant."""
+    uploads = list(Upload.objects.filter(job=job, tests__isnull=False).exclude(report__state=ReportState.REMOVED))
+    tests, failing = (sum(getattr(upload, name) for upload in uploads) for name in ("tests", "failing"))
+    agree = agreement(job.conclusion, tests=tests, failing=failing)
+    if not judge_by_tests(job=job, agree=agree, now=now):
+        return 0
+    verdict = {True: TestsVerdict.CORROBORATED.value, False: TestsVerdict.CONTRADICTED.value, None: ""}[agree]
+    job.refresh_from_db(fields=["revision"])
+    Upload.objects.filter(pk__in=[upload.pk for upload in uploads]).update(
+        verdict=verdict, judged_revision=job.revision
+    )
+    return len(uploads)
+
+
+def agreement(conclusion: str, *, tests: int, failing: int) -> bool | None:
+    """Whether tests agree with their job's conclusion: a success without tests, or with failing ones, is contradicted;
+    a failure with failing ones is corroborated; of a failure without, and of all else, they say nothing."""
+    if conclusion == "success":
+        return tests > 0 and failing == 0
+    if conclusion == "failure" and failing:
+        return True
+    return None
