@@ -25,6 +25,7 @@ class ReportFlag(models.TextChoices):
     CONTRADICTS_JOB = "contradicts_job", "its job says success, its tests do not"
     UNKNOWN_OUTCOMES = "unknown_outcomes", "holds outcomes that nobody knows: counted as unknown, never as passed"
     DAMAGED = "damaged", "some of its files could not be read to their end"
+    FINDINGS_CUT = "findings_cut", "more tests went wrong than are shown one by one; the counts know all"
     CLAIMED_COMMIT = "claimed_commit", "the commit is its own word: upstream was not asked yet"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
 

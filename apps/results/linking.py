@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from django.db import transaction
 from django.db.models import F, Q
 
 from apps.relay.corroboration import judge_by_tests
 from apps.relay.enums import JobStatus
 from apps.relay.models import Job
-from apps.results.enums import ReportState, TestsVerdict
-from apps.results.models import Upload
+from apps.results.enums import ReportFlag, ReportState, TestsVerdict
+from apps.results.models import Report, Upload
 
 # How long an upload waits for the callback of its job: as long as a job's state is kept.
 LINKED_WITHIN = datetime.timedelta(days=3)
@@ -95,6 +96,7 @@ def _link(upload: Upload) -> bool:
     return job is not None and Upload.objects.filter(pk=upload.pk, job=None).update(job=job) == 1
 
 
+@transaction.atomic
 def _judge(job: Job, now: datetime.datetime) -> int:
     """All of a job's uploads together say one thing: a job may bring one for each variant."""
     uploads = list(Upload.objects.filter(job=job, tests__isnull=False).exclude(report__state=ReportState.REMOVED))
@@ -107,7 +109,18 @@ def _judge(job: Job, now: datetime.datetime) -> int:
     Upload.objects.filter(pk__in=[upload.pk for upload in uploads]).update(
         verdict=verdict, judged_revision=job.revision
     )
+    _flag_reports(uploads, is_contradicted=agree is False, now=now)
     return len(uploads)
+
+
+def _flag_reports(uploads: Iterable[Upload], *, is_contradicted: bool, now: datetime.datetime) -> None:
+    """A report says it too, if one of its jobs is contradicted."""
+    word = ReportFlag.CONTRADICTS_JOB.value
+    for report in Report.objects.select_for_update().filter(pk__in={upload.report_id for upload in uploads}).order_by("pk"):
+        others = report.uploads.filter(verdict=TestsVerdict.CONTRADICTED)
+        flags = {*report.flags} - {word} | ({word} if is_contradicted or others.exists() else set())
+        if flags != {*report.flags}:
+            Report.objects.filter(pk=report.pk).update(flags=sorted(flags), changed_at=now)
 
 
 def agreement(conclusion: str, *, tests: int, failing: int) -> bool | None:

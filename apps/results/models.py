@@ -49,6 +49,7 @@ class DayFigures(models.Model):
 
 # Django looks for models here.
 from apps.results.models_reports import (  # noqa: E402
+    Finding,
     InTreeSource,
     Removal,
     Report,

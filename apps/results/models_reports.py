@@ -11,6 +11,7 @@ from apps.platforms.policy import PUBLIC_FROM
 from apps.relay.models import Dispatch, Job
 from apps.relay.policy import DISPATCHED_EVENTS, UNDISPATCHED_EVENTS
 from apps.results.enums import FileState, ReportFlag, ReportState, TestsVerdict
+from apps.results.models_catalogue import Test
 from apps.results.quotas import SHARDS_MAX
 
 # The columns that sum to `total`, in the order in which receipts show them.
@@ -22,12 +23,13 @@ class InTreeSource(models.Model):
     """An in-tree platform reports from the upstream repository, by jobs of one reusable workflow on refs of one form.
 
     `workflow` is the file's path in the repository, `ref` a glob (`refs/heads/main`): both are compared with the
-    token's `job_workflow_ref`. The numeric ids are the upstream repository's, pinned when the row was made.
+    token's `job_workflow_ref`. `device` is the word that its tests carry. The numeric ids are the upstream repository's, pinned when the row was made.
     """
 
     platform = models.ForeignKey(Platform, on_delete=models.PROTECT, related_name="in_tree_sources")
     workflow = models.CharField(max_length=300)
     ref = models.CharField(max_length=200)
+    device = models.CharField(max_length=60)
     github_id = models.BigIntegerField()
     github_owner_id = models.BigIntegerField()
     added_at = models.DateTimeField()
@@ -150,7 +152,9 @@ class Report(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(**{f"{name}__isnull": True for name in COUNTS}) & Q(outcomes_name="")
-                | Q(**{f"{name}__gte": 0 for name in OUTCOME_COUNTS})
+                # Said of each: a comparison with NULL is no refusal.
+                | Q(**{f"{name}__isnull": False for name in COUNTS})
+                & Q(**{f"{name}__gte": 0 for name in OUTCOME_COUNTS})
                 & ~Q(outcomes_name="")
                 & Q(total=sum((F(name) for name in OUTCOME_COUNTS[1:]), F(OUTCOME_COUNTS[0]))),
                 name="results_report_counts_sum",
@@ -185,6 +189,12 @@ class Report(models.Model):
         origin = self.repository or self.source
         assert origin is not None
         return origin.platform
+
+    @property
+    def device(self) -> str:
+        """The word of its platform's device, as tests carry it."""
+        origin = self.repository or self.source
+        return origin.device if origin else ""
 
     @property
     def origin_name(self) -> str:
@@ -296,7 +306,7 @@ def raw_name(sha256: str) -> str:
 
 
 class ReportFile(models.Model):
-    """One file within a report's uploads, and how reading it went. `notes` is a list of sentences."""
+    """One file within a report's uploads, and how reading it went. `notes`: objects with `code`, `count` and `says`."""
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="files")
     position = models.IntegerField()
@@ -316,6 +326,32 @@ class ReportFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Finding(models.Model):
+    """A test of a report that did not simply pass, with what was said: the same `fingerprint` is the same failure."""
+
+    report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="findings")
+    test = models.ForeignKey(Test, on_delete=models.PROTECT, related_name="findings")
+    outcome = models.CharField(max_length=20)
+    message = models.TextField(blank=True)
+    trace = models.TextField(blank=True)
+    fingerprint = models.BinaryField(max_length=16)
+    attempts = models.SmallIntegerField(default=1)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["report", "test"], name="results_finding_once"),
+            models.CheckConstraint(
+                condition=Q(outcome__in=["failed", "error", "xpassed", "flaky", "lost"]), name="results_finding_outcome"
+            ),
+            models.CheckConstraint(condition=Q(attempts__gte=1), name="results_finding_attempts"),
+        ]
+        indexes = [models.Index(fields=["fingerprint"], name="results_finding_same")]
+
+    def __str__(self) -> str:
+        return f"{self.test} {self.outcome}"
 
 
 class Removal(models.Model):

@@ -22,6 +22,7 @@ from apps.relay.claims import Identity, unknown
 from apps.results.models import InTreeSource, Report
 
 _WORKFLOW = re.compile(r"\.github/workflows/[A-Za-z0-9._-]{1,200}\.ya?ml")
+_DEVICE = re.compile(r"[a-z][a-z0-9]{0,59}")
 _REF = re.compile(r"refs/[A-Za-z0-9._*?/-]{1,190}")
 
 
@@ -110,13 +111,15 @@ def add_source(
     platform: Platform,
     workflow: str,
     ref: str,
+    device: str,
     upstream: RepositoryIdentity,
     actor: Actor,
     now: datetime.datetime,
 ) -> InTreeSource:
-    """Let jobs of one of upstream's workflows, on refs of this form, report for an in-tree platform.
+    """Let jobs of one of upstream's workflows, on refs of this form, report for an in-tree platform, whose tests carry
+    this device's word.
 
-    Raises Problem `malformed`: a platform that is out of tree, or a workflow or ref that is none, or there already.
+    Raises Problem `malformed`: a platform that is out of tree, a workflow, ref or device that is none, or there already.
     """
     if platform.kind != Platform.Kind.IN_TREE:
         raise Problem("malformed", f"platform: {platform} is out of tree, its repositories report for it.", "platform")
@@ -124,12 +127,15 @@ def add_source(
         raise Problem("malformed", f"workflow: saw {workflow[:60]!r}, send .github/workflows/<file>.yml.", "workflow")
     if not _REF.fullmatch(ref):
         raise Problem("malformed", f"ref: saw {ref[:60]!r}, send a whole one such as refs/heads/main.", "ref")
+    if not _DEVICE.fullmatch(device):
+        raise Problem("malformed", f"device: saw {device[:60]!r}, send the word in its tests, such as cuda.", "device")
     try:
         with transaction.atomic():
             source = InTreeSource.objects.create(
                 platform=platform,
                 workflow=workflow,
                 ref=ref,
+                device=device,
                 github_id=upstream.github_id,
                 github_owner_id=upstream.github_owner_id,
                 added_at=now,
@@ -150,13 +156,14 @@ def remove_source(*, platform: Platform, workflow: str, actor: Actor, now: datet
 
 
 def _record(action: Action, source: InTreeSource, summary: str, actor: Actor, now: datetime.datetime) -> None:
+    said = {"workflow": source.workflow, "ref": source.ref, "device": source.device}
     record(
         action=action,
         actor=actor,
         subject=Subject("platform", source.platform.slug, source.platform.name),
         summary=summary,
-        after={"workflow": source.workflow, "ref": source.ref} if action == Action.SOURCE_ADDED else {},
-        before={"workflow": source.workflow, "ref": source.ref} if action == Action.SOURCE_REMOVED else {},
+        after=said if action == Action.SOURCE_ADDED else {},
+        before=said if action == Action.SOURCE_REMOVED else {},
         evidence={"upstream": settings.UPSTREAM_REPO, "id": source.github_id, "owner_id": source.github_owner_id},
         now=now,
     )

@@ -12,7 +12,7 @@ from apps.core.errors import Problem
 from apps.core.wakeups import wake
 from apps.platforms.services import REASON_MAX
 from apps.results.enums import ReportState
-from apps.results.models import Removal, Report, ReportFile, UploadPart
+from apps.results.models import Finding, Removal, Report, ReportFile, UploadPart
 from apps.results.models_reports import COUNTS, raw_name
 from apps.results.topics import FILE_UNWANTED
 from apps.results.uploads import lock_names
@@ -35,6 +35,7 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
     unwanted = [raw_name(digest) for digest in digests] + [name for name in [locked.outcomes_name] if name]
     locked.uploads.all().delete()
     ReportFile.objects.filter(report=locked).delete()
+    Finding.objects.filter(report=locked).delete()
     wake(FILE_UNWANTED, unwanted, now=now)
     event = record(
         action=Action.REPORT_REMOVED,
@@ -75,11 +76,12 @@ def forget_files(names: list[str]) -> None:
     waited for, and then it is named."""
     lock_names(names)
     for name in names:
-        if not _is_named(name):
+        if not is_named(name):
             default_storage.delete(name)
 
 
-def _is_named(name: str) -> bool:
+def is_named(name: str) -> bool:
+    """Whether some row still names what is stored under this name."""
     if name.startswith("raw/"):
         return UploadPart.objects.filter(sha256=name.rsplit("/", 1)[1]).exists()
     return Report.objects.filter(outcomes_name=name).exists()

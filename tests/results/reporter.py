@@ -41,7 +41,8 @@ def meta_of(made: Downstream, **changes: Any) -> dict[str, Any]:
 def upload(
     made: Downstream, *files: bytes | tuple[str, bytes], meta: Any = None, token: Any = None, **changes: Any
 ) -> Any:
-    """Post an upload. `files` are bytes, or pairs of name and bytes; `meta` replaces the whole of it; `token` '' sends none. Returns the response."""
+    """Post an upload. `files` are bytes, or pairs of name and bytes; `meta` replaces the whole of it; `token` '' sends
+    none. Returns the response."""
     said = meta_of(made, **changes) if meta is None else meta
     parts = [one if isinstance(one, tuple) else ("report.xml", one) for one in files or (JUNIT,)]
     body: dict[str, Any] = {"file": [SimpleUploadedFile(name, content) for name, content in parts]}

@@ -21,6 +21,7 @@ class Command(BaseCommand):
         add.add_argument("slug", help="the platform: manage.py platform create makes one")
         add.add_argument("workflow", help=".github/workflows/<file>.yml in the upstream repository")
         add.add_argument("--ref", default="refs/heads/main", help="a glob; default: %(default)s")
+        add.add_argument("--device", help="the word that its tests carry, such as cuda for ROCm; default: the slug")
         remove = verbs.add_parser("remove", help="take them no longer; those that came stay")
         remove.add_argument("slug")
         remove.add_argument("workflow")
@@ -42,6 +43,7 @@ class Command(BaseCommand):
             platform=Platform.objects.get(slug=options["slug"]),
             workflow=options["workflow"],
             ref=options["ref"],
+            device=options["device"] or options["slug"],
             upstream=client().repository_identity(settings.UPSTREAM_REPO),
             actor=command_actor("intree add"),
             now=now(),

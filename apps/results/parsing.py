@@ -1,0 +1,310 @@
+"""From stored bytes to outcomes: read, settle, name, count, write. Idempotent: what a dead worker left is done again.
+
+The last step is one transaction that asks for the lease. Before it only two things are written, and both may be there
+already: names of the catalogue, and the file of outcomes under this revision's name.
+"""
+
+import datetime
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.utils import InterfaceError, OperationalError
+
+from apps.core.wakeups import wake
+from apps.results import catalogue, leases, outcomes
+from apps.results.enums import FileState, ReportFlag, ReportState
+from apps.results.fingerprints import fingerprint
+from apps.results.formats import archive
+from apps.results.formats.cases import Case, Notes, Outcome
+from apps.results.formats.chains import settle
+from apps.results.formats.limits import Limits
+from apps.results.models import Finding, Report, ReportFile, Upload, UploadPart
+from apps.results.models_reports import OUTCOME_COUNTS
+from apps.results.names.rules import words_of
+from apps.results.removal import is_named
+from apps.results.topics import FILE_UNWANTED, REPORT_READY, REPORT_RECEIVED
+from apps.results.uploads import lock_names
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime.datetime]
+
+READY, NOTHING, LOST, AGAIN = "ready", "nothing to do", "lost", "to be tried again"
+# How often a parse says that it is alive, in seconds.
+BEAT_SECONDS = 2.0
+# What reading the files is of the whole, in per cent; the rest is naming and writing.
+READ_SHARE = 70
+# The outcomes that become rows, with what was said about them.
+FOUND = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.XPASSED, Outcome.FLAKY, Outcome.LOST})
+# What makes a success a contradiction.
+FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.LOST})
+FINDINGS_MAX = 10_000
+MESSAGE_KEPT, TRACE_KEPT = 1_000, 3_000
+_CASES_A_BEAT = 2_000
+_ROWS_AT_ONCE = 1_000
+_DROPPED = ("dropped", "bad_line", "long_line")
+_UNREAD = frozenset({"not_a_report", "no_suite", "encrypted", "method", "nested", "link"})
+
+
+def parse(*, report_pk: int, clock: Clock) -> str:
+    """Parse a report, if it waits and nobody else is at it. Returns what came of it, in words.
+
+    A fault of the hub's gives the report back, to be tried again; at the last attempt it has failed, and says so.
+    """
+    lease = leases.take(report_pk=report_pk, now=clock())
+    if lease is None:
+        return NOTHING
+    try:
+        _parse(lease, clock)
+    except leases.Lost:
+        log.warning("report %s: another worker has it, or it was taken down", report_pk)
+        return LOST
+    except (OperationalError, InterfaceError):
+        raise  # without a database nothing can be given back: the lease runs out
+    except Exception as error:
+        log.exception("report %s", report_pk)
+        why = (
+            f"The hub failed {leases.ATTEMPTS_MAX} times to read this report ({type(error).__name__}). Its operators can see "
+            "why in the log; upload it again once they have mended it."
+        )
+        leases.give_back(lease, why=why, now=clock())
+        return AGAIN
+    return READY
+
+
+class Pulse:
+    """Says that the worker is alive while it works, and how far it is. Raises leases.Lost."""
+
+    def __init__(self, lease: leases.Lease, clock: Clock, total_bytes: int) -> None:
+        self._lease, self._clock, self._total = lease, clock, max(total_bytes, 1)
+        self._at = time.monotonic()
+        self.bytes = 0
+
+    def beat(self, progress: int | None = None) -> None:
+        """Cheap: the database hears of it every BEAT_SECONDS."""
+        if progress is None and time.monotonic() - self._at < BEAT_SECONDS:
+            return
+        self._at = time.monotonic()
+        read = min(READ_SHARE, self.bytes * READ_SHARE // self._total)
+        leases.renew(self._lease, progress=read if progress is None else progress, now=self._clock())
+
+
+class _Watched:
+    """A stream whose every read is a beat."""
+
+    def __init__(self, stream: IO[bytes], pulse: Pulse) -> None:
+        self._stream, self._pulse, self._furthest = stream, pulse, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        at = self._stream.tell()
+        if at > self._furthest:  # an archive's reader also goes back
+            self._pulse.bytes += at - self._furthest
+            self._furthest = at
+        self._pulse.beat()
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _File(NamedTuple):
+    name: str
+    notes: Notes
+    parsed: int
+
+
+@dataclass
+class Read:
+    """A report's uploads, read: one case a test, what each shard came to, and how reading each file went."""
+
+    cases: list[Case] = field(default_factory=list)
+    files: list[_File] = field(default_factory=list)
+    shards: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def _parse(lease: leases.Lease, clock: Clock) -> None:
+    report = Report.objects.select_related("repository", "source").get(pk=lease.report_pk)
+    uploads = list(Upload.objects.filter(report=report).prefetch_related("parts").order_by("shard"))
+    pulse = Pulse(lease, clock, sum(upload.bytes for upload in uploads))
+    read = _read(uploads, pulse)
+    pulse.beat(READ_SHARE)
+    words = words_of(report.device)
+    identified = catalogue.identify(_names(read.cases, pulse), words)
+    pulse.beat((READ_SHARE + 100) // 2)
+    columns, findings = _columns(read.cases, identified), _findings(report, read.cases, identified.tests, words)
+    name = outcomes.write(columns, report=str(report.public_id), revision=lease.revision)
+    _finish(lease, report, uploads, read, findings, name=name, collisions=identified.collisions, now=clock())
+
+
+def _names(cases: Iterable[Case], pulse: Pulse) -> Iterator[tuple[str, str, str]]:
+    for number, case in enumerate(cases):
+        if number % _CASES_A_BEAT == 0:
+            pulse.beat()
+        yield case[:3]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
+    """Every file of every upload. Within an upload a later file is a later attempt, as far as files say when they began;
+    between uploads the attempts of their jobs are."""
+    read, of_uploads = Read(), []
+    for upload in uploads:
+        settled = list(settle(_ordered(upload, read.files, pulse)))
+        failing = sum(case.outcome in FAILING for case in settled)
+        read.shards[upload.pk] = (len(settled), failing)
+        of_uploads.append((upload.run_attempt, settled))
+    read.cases = of_uploads[0][1] if len(of_uploads) == 1 else list(settle(of_uploads))
+    return read
+
+
+def _ordered(upload: Upload, files: list[_File], pulse: Pulse) -> Iterator[tuple[str, list[Case]]]:
+    for part in upload.parts.all():
+        for file, cases in _files_of(part, pulse):
+            files.append(file)
+            yield file.notes.started, cases
+
+
+def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, list[Case]]]:
+    raise NotImplementedError
+
+
+# --- columns, findings, counts ----------------------------------------------------------------------------------
+
+
+def _columns(cases: list[Case], identified: catalogue.Identified) -> outcomes.Outcomes:
+    reasons = catalogue.reason_ids(case.message for case in cases if case.outcome is Outcome.SKIPPED)
+    count = len(cases)
+    ms = (outcomes.milliseconds(case.seconds) for case in cases)
+    reason = (reasons[case.message] if case.outcome is Outcome.SKIPPED else -1 for case in cases)
+    attempts = (min(case.reruns + 1, outcomes.ATTEMPTS_MAX) for case in cases)
+    return outcomes.Outcomes(
+        test=identified.tests,
+        outcome=np.fromiter((case.outcome for case in cases), np.int8, count),
+        attempts=np.fromiter(attempts, np.int16, count),
+        ms=np.fromiter(ms, np.int32, count),
+        reason=np.fromiter(reason, np.int32, count),
+        spelling=identified.spelling,
+        spellings=identified.spellings,
+    )
+
+
+def _findings(report: Report, cases: list[Case], tests: catalogue.Ids, words: Iterable[str]) -> list[Finding]:
+    """The first FINDINGS_MAX: of a run in which everything fails nobody reads more."""
+    words, found = list(words), []
+    for case, test in zip(cases, tests.tolist(), strict=True):
+        if case.outcome not in FOUND:
+            continue
+        if len(found) == FINDINGS_MAX:
+            break
+        found.append(
+            Finding(
+                report=report,
+                test_id=test,
+                outcome=case.outcome.label,
+                message=trimmed(case.message, MESSAGE_KEPT),
+                trace=trimmed(case.trace, TRACE_KEPT),
+                fingerprint=fingerprint(case.message, case.trace, words),
+                attempts=min(case.reruns + 1, outcomes.ATTEMPTS_MAX),
+            )
+        )
+    return found
+
+
+def trimmed(text: str, kept: int) -> str:
+    """At most `kept` characters: a third from the beginning, the rest from the end, where a trace says what happened."""
+    if len(text) <= kept:
+        return text
+    head = kept // 3
+    mark = f"\n… {len(text) - kept:,} characters left out …\n"
+    return text[:head] + mark + text[-(kept - head - len(mark)) :]
+
+
+def counted(cases: Iterable[Case]) -> dict[str, int]:
+    """The columns of a report: `total`, and each outcome."""
+    found = Counter(case.outcome for case in cases)
+    counts = {outcome.label: found[outcome] for outcome in Outcome}
+    assert set(counts) == set(OUTCOME_COUNTS)
+    return {"total": sum(counts.values())} | counts
+
+
+def _flags(report: Report, uploads: list[Upload], read: Read, counts: dict[str, int], is_cut: bool) -> list[str]:
+    """What must be said beside the counts. What is known of the commit and of the job stays."""
+    found = {
+        ReportFlag.SHARDS_MISSING: len(uploads) < report.shards,
+        ReportFlag.NO_TESTS: counts["total"] == 0,
+        ReportFlag.UNKNOWN_OUTCOMES: counts["unknown"] > 0,
+        ReportFlag.DAMAGED: any(file.notes.is_incomplete for file in read.files),
+        ReportFlag.FINDINGS_CUT: is_cut,
+    }
+    return [flag.value for flag in ReportFlag if found.get(flag, flag.value in report.flags)]
+
+
+def _row(report: Report, position: int, file: _File) -> ReportFile:
+    notes = [{"code": code, "count": count, "says": says} for code, count, says in file.notes.sentences()]
+    state = FileState.PARTIAL if file.notes.is_incomplete else FileState.PARSED
+    if not file.parsed and _UNREAD & set(file.notes.counts):
+        state = FileState.UNREAD
+    dropped = sum(file.notes.counts.get(code, 0) for code in _DROPPED)
+    return ReportFile(
+        report=report, position=position, name=file.name, state=state, parsed=file.parsed, dropped=dropped, notes=notes
+    )
+
+
+@transaction.atomic
+def _finish(
+    lease: leases.Lease,
+    report: Report,
+    uploads: list[Upload],
+    read: Read,
+    findings: list[Finding],
+    *,
+    name: str,
+    collisions: int,
+    now: datetime.datetime,
+) -> None:
+    """Everything at once, if the lease is still ours. Raises leases.Lost."""
+    locked = leases.held(lease).select_for_update().first()
+    if locked is None:
+        raise leases.Lost
+    counts = counted(read.cases)
+    is_cut = len(findings) == FINDINGS_MAX
+    lock_names([name])
+    if not default_storage.exists(name):
+        raise FileNotFoundError(name)
+    leases.held(lease).update(
+        state=ReportState.READY,
+        revision=lease.revision,
+        lease=None,
+        lease_until=None,
+        attempts=0,
+        progress=100,
+        collisions=collisions,
+        flags=_flags(locked, uploads, read, counts, is_cut),
+        outcomes_name=name,
+        changed_at=now,
+        parsed_at=now,
+        **counts,
+    )
+    ReportFile.objects.filter(report=report).delete()
+    Finding.objects.filter(report=report).delete()
+    rows = (_row(report, position, file) for position, file in enumerate(read.files))
+    ReportFile.objects.bulk_create(rows, batch_size=_ROWS_AT_ONCE)
+    Finding.objects.bulk_create(findings, batch_size=_ROWS_AT_ONCE)
+    for upload in uploads:
+        tests, failing = read.shards[upload.pk]
+        Upload.objects.filter(pk=upload.pk).update(tests=tests, failing=failing, judged_revision=None)
+    if locked.outcomes_name not in ("", name):
+        wake(FILE_UNWANTED, [locked.outcomes_name], now=now)
+    if locked.wanted > lease.revision:
+        wake(REPORT_RECEIVED, [str(report.pk)], now=now)
+    wake(REPORT_READY, [str(report.pk)], now=now)
