@@ -10,11 +10,11 @@ from apps.results.names.canonical import (
     SPELLINGS_MAX,
     Canonicals,
     Original,
-    Spelling,
     apart,
     canonical,
     digest_of,
     restore,
+    spelling_of,
 )
 from apps.results.names.rules import RULES, words_of
 
@@ -111,7 +111,7 @@ TEXTS = st.one_of(st.text(st.characters(), max_size=40), st.lists(PIECES, max_si
 def test_no_name_is_lost(file: str, class_name: str, name: str, device: str) -> None:
     identity = canonical(Original(file, class_name, name), words_of(device))
     assert restore(identity) == (file, class_name, name)
-    spelling = Spelling.from_list(identity.spelling.as_list())
+    spelling = spelling_of(list(identity.spelling))
     assert restore(identity._replace(spelling=spelling)) == (file, class_name, name)
 
 
@@ -140,7 +140,7 @@ def test_beyond_the_limit_of_spellings_names_stay_as_they_are_written() -> None:
 @pytest.mark.parametrize("values", [[], ["", "/", "", -1, "", 0, "", "", 7], ["", "/", "", "1", "", 0, "", "", ""]])
 def test_what_is_no_spelling_is_refused(values: list[str | int]) -> None:
     with pytest.raises(ValueError, match="is not a list of 9 values of a spelling"):
-        Spelling.from_list(values)
+        spelling_of(values)
 
 
 def test_a_digest_tells_parts_apart() -> None:

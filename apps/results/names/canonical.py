@@ -1,12 +1,11 @@
 """From a name as it is written to a test's identity, and back: `restore(canonical) == original`, always.
 
-A platform's report has few spellings: a folder before its files, a device behind its names. Each is kept once and a test
-keeps its number, so the original name of every row can be said again without storing it.
+A platform's report has few spellings: a folder before its files, a device behind its names. Each is kept once and a
+test keeps its number, so the original name of every row can be said again without storing it.
 """
 
 import hashlib
-from dataclasses import astuple, dataclass, fields, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from apps.core.text import storable
 from apps.results.names import rules
@@ -18,13 +17,12 @@ DIGEST_BYTES = 16
 _SEPARATORS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(NamedTuple):
     """How a name was written, told without the name itself. The default: exactly like the identity.
 
     The file: `root` before it, `separator` between folders, `ending` behind, and how many of the identity's parts were
-    written (`file_parts`, ALL for all). The class: `head` before it, then so many parts of the file as a module, and the
-    device behind it. The name: the device in it. `mark` was put behind the name to keep two tests apart.
+    written (`file_parts`, ALL for all). The class: `head` before it, then so many parts of the file as a module, and
+    the device behind it. The name: the device in it. `mark` was put behind the name to keep two tests apart.
     """
 
     root: str = ""
@@ -37,17 +35,12 @@ class Spelling:
     name_device: str = ""
     mark: str = ""
 
-    def as_list(self) -> list[str | int]:
-        """The spelling as JSON keeps it: its fields in their order."""
-        return list(astuple(self))
 
-    @classmethod
-    def from_list(cls, values: list[str | int]) -> Self:
-        """Back from `as_list`. Raises ValueError where the number of values or a type is not a spelling's."""
-        kinds = [type(field.default) for field in fields(cls)]
-        if [type(value) for value in values] != kinds:
-            raise ValueError(f"spelling: {values!r} is not a list of {len(kinds)} values of a spelling.")
-        return cls(*values)  # type: ignore[arg-type]
+def spelling_of(values: list[str | int]) -> Spelling:
+    """Back from the list that JSON keeps. Raises ValueError where it is not a spelling's."""
+    if [type(value) for value in values] != [type(value) for value in AS_WRITTEN]:
+        raise ValueError(f"spelling: {values!r} is not a list of {len(AS_WRITTEN)} values of a spelling.")
+    return Spelling(*values)  # type: ignore[arg-type]
 
 
 AS_WRITTEN = Spelling()
@@ -71,8 +64,9 @@ class Canonical(NamedTuple):
 
 
 class Canonicals:
-    """The rules for one platform's words: (file, class, name) as written → Canonical. One for a report: it remembers what it
-    worked out for each class."""
+    """The rules for one platform's words: (file, class, name) as written → Canonical.
+
+    One for a report: it remembers what it worked out for each class."""
 
     def __init__(self, words: frozenset[str]) -> None:
         self._class = rules.class_pattern(words)
@@ -98,7 +92,7 @@ class Canonicals:
         """The same object for the same spelling; None where there are too many already."""
         known = self._spellings.get((of_place, device))
         if known is None and len(self._spellings) < SPELLINGS_MAX:
-            known = self._spellings[of_place, device] = replace(of_place, name_device=device)
+            known = self._spellings[of_place, device] = of_place._replace(name_device=device)
         return known
 
     def _place(self, file: str, class_name: str) -> Canonical:
@@ -107,7 +101,7 @@ class Canonicals:
         path, rest, spelling = _without_module(path, class_name, spelling)
         if found := self._class.fullmatch(rest):
             rest, device = found.groups()
-            spelling = replace(spelling, class_device=device)
+            spelling = spelling._replace(class_device=device)
         if restore(Canonical(path, rest, "", spelling)) != (file, class_name, ""):
             return as_written(file, class_name, "")
         shared = self._spelling(spelling, "")
@@ -144,8 +138,8 @@ def restore(identity: Canonical) -> Original:
 
 
 def apart(original: Original, number: int) -> Canonical:
-    """The identity of a test whose own another test of the report has taken: its original, under number 1; where that is
-    taken too, marked with the next number that is free."""
+    """The identity of a test whose own another test of the report has taken: its original, under number 1; where that
+    is taken too, marked with the next number that is free."""
     mark = f" #{number}" if number > 1 else ""
     return Canonical(original.file, original.class_name, original.name + mark, Spelling(mark=mark))
 
@@ -194,7 +188,7 @@ def _without_module(path: str, class_name: str, spelling: Spelling) -> tuple[str
     """File and class, with the module taken out of the class."""
     main, _, rest = class_name.partition(".")
     if main == "__main__" and rest:
-        return path, rest, replace(spelling, head="__main__.")
+        return path, rest, spelling._replace(head="__main__.")
     parts = class_name.split(".")
     end = _module_end(parts)
     skipped = 1 if end > 1 and parts[0] == "test" else 0
@@ -202,11 +196,11 @@ def _without_module(path: str, class_name: str, spelling: Spelling) -> tuple[str
     if not module:
         return path, class_name, spelling
     known = path.split("/") if path else []
-    taken = replace(spelling, head="test." * skipped, module_parts=len(module))
+    taken = spelling._replace(head="test." * skipped, module_parts=len(module))
     if known[len(known) - len(module) :] == module:
         return path, rest, taken
     if module[len(module) - len(known) :] == known:
-        return "/".join(module), rest, replace(taken, file_parts=len(known))
+        return "/".join(module), rest, taken._replace(file_parts=len(known))
     return path, class_name, spelling
 
 
