@@ -24,6 +24,7 @@ HEAVY = "heavy"
 app.conf.task_routes = {
     "apps.audit.tasks.verify_chain": {"queue": HEAVY},
     "apps.results.tasks_reports.parse_report": {"queue": HEAVY},
+    "apps.results.tasks.fill_search": {"queue": HEAVY},
 }
 
 # What runs by itself, how often (seconds), and why.
@@ -43,6 +44,7 @@ BEAT = [
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.results.tasks_reports.sweep_reports", 30, "reports whose worker died or whose task was lost"),
     ("apps.results.tasks_reports.look_up_claimed_commits", 300, "commits that reports name, asked upstream about"),
+    ("apps.results.tasks.fill_search", 60, "tests that reports have named and nobody can search for yet"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),

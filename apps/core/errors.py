@@ -66,6 +66,9 @@ CODES: dict[str, Code] = {
     "dispatch_state": Code(
         409, "The dispatch was not given up", "Look at the dispatch again: it may have been sent meanwhile."
     ),
+    "alias_taken": Code(
+        409, "The test already stands in another alias", "Remove that alias first: aliases form no chains."
+    ),
     "participation_stale": Code(
         409, "The participation has changed meanwhile", "Look at it again, then write what should hold."
     ),

@@ -4,6 +4,7 @@ from django.contrib import admin
 
 from apps.core.admin import ReadOnly, site
 from apps.results.models import DayFigures, InTreeSource, Removal, Report, Upload
+from apps.results.models import Alias, DayFigures, Reason, SearchedTest, Test
 
 
 @admin.register(DayFigures, site=site)
@@ -33,3 +34,22 @@ class InTreeSourceAdmin(ReadOnly):
 @admin.register(Removal, site=site)
 class RemovalAdmin(ReadOnly):
     list_display = ("report_id", "reason", "actor_label", "removed_at")
+@admin.register(Test, site=site)
+class TestAdmin(ReadOnly):
+    list_display = ("id", "file", "class_name", "name")
+
+
+@admin.register(Reason, site=site)
+class ReasonAdmin(ReadOnly):
+    list_display = ("id", "text")
+
+
+@admin.register(SearchedTest, site=site)
+class SearchedTestAdmin(ReadOnly):
+    list_display = ("test_id", "words")
+
+
+@admin.register(Alias, site=site)
+class AliasAdmin(ReadOnly):
+    list_display = ("old", "new", "by", "reason", "created_at")
+    list_select_related = ("old", "new")

@@ -6,6 +6,9 @@ from django.db.models import Q
 
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
+from apps.results.models_catalogue import Alias, Reason, SearchedTest, Test
+
+__all__ = ["Alias", "DayFigures", "Reason", "SearchedTest", "Test"]
 
 
 class DayFigures(models.Model):

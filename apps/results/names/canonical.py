@@ -15,6 +15,8 @@ ALL = -1
 SPELLINGS_MAX = 4_096
 DIGEST_BYTES = 16
 _SEPARATORS = 2
+# So many classes are remembered at once: a whole run of PyTorch has a few thousand.
+_PLACES_MAX = 20_000
 
 
 class Spelling(NamedTuple):
@@ -78,6 +80,8 @@ class Canonicals:
         """The identity of one test."""
         place = self._places.get((file, class_name))
         if place is None:
+            if len(self._places) >= _PLACES_MAX:
+                self._places.clear()
             place = self._places[file, class_name] = self._place(file, class_name)
         found = self._method.fullmatch(name)
         if found is None:
