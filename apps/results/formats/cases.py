@@ -116,17 +116,24 @@ NOTES: dict[str, NoteKind] = {
     "too_many_files": NoteKind("The upload has more files than it may: the rest is left out.", True),
     "archive_damaged": NoteKind("The archive is damaged: it is read up to there.", True),
     "encrypted": NoteKind("The file is encrypted: it is left out. Send it without a password.", True),
-    "method": NoteKind("The file is compressed in a way that is not read: send zip (deflate), tar, tar.gz or gz.", True),
+    "method": NoteKind(
+        "The file is compressed in a way that is not read: send zip (deflate), tar, tar.gz or gz.", True
+    ),
     "nested": NoteKind("The file is an archive within an archive: it is not opened. Send its files themselves.", True),
     "link": NoteKind("The entry is a link, device or pipe: it is left out."),
-    "path": NoteKind("The file's name is absolute, leads out of the archive, is too long or hides something: it was cleaned."),
+    "path": NoteKind(
+        "The file's name is absolute, leads out of the archive, is too long or hides something: it was cleaned."
+    ),
     "same_path": NoteKind("Several files have this name: each is read."),
 }
 
 
 @dataclass(slots=True)
 class Notes:
-    """What was odd about one file: how often, and the first of each kind in words. `started` is when it says it began."""
+    """What was odd about one file: how often, and the first of each kind in words.
+
+    `started` is when the file says that it began, as written; it puts reports of repeated processes in order.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so; nothing is cut silently.
+"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so.
 
 Source: docs/results.md, "Limits". Sizes are bytes unless a row says otherwise.
 """
@@ -30,7 +30,9 @@ class Limits:
     compressed: int = _row(512 * MIB, "bytes", "an upload as it is sent; a larger one is refused")
     expanded: int = _row(4 * GIB, "bytes", "all files of an upload, expanded; the rest is left out")
     member: int = _row(1 * GIB, "bytes", "one file, expanded; the rest of it is left out")
-    ratio: int = _row(400, "times", "one file against its compressed size, above `ratio_floor`; the rest of it is left out")
+    ratio: int = _row(
+        400, "times", "one file against its compressed size, above `ratio_floor`; the rest of it is left out"
+    )
     ratio_floor: int = _row(32 * MIB, "bytes", "a file that expands to less is not asked for its ratio")
     files: int = _row(20_000, "files", "in one upload; the rest is left out")
     directory: int = _row(8 * MIB, "bytes", "a zip's list of files; a longer one is refused")
