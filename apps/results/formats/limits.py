@@ -1,4 +1,4 @@
-"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so; nothing is cut silently.
+"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so.
 
 Source: docs/results.md, "Limits". Sizes are bytes unless a row says otherwise.
 """
