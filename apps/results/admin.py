@@ -3,8 +3,17 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnly, site
-from apps.results.models import DayFigures, InTreeSource, Removal, Report, Upload
-from apps.results.models import Alias, DayFigures, Reason, SearchedTest, Test
+from apps.results.models import (
+    Alias,
+    DayFigures,
+    InTreeSource,
+    Reason,
+    Removal,
+    Report,
+    SearchedTest,
+    Test,
+    Upload,
+)
 
 
 @admin.register(DayFigures, site=site)
@@ -34,6 +43,8 @@ class InTreeSourceAdmin(ReadOnly):
 @admin.register(Removal, site=site)
 class RemovalAdmin(ReadOnly):
     list_display = ("report_id", "reason", "actor_label", "removed_at")
+
+
 @admin.register(Test, site=site)
 class TestAdmin(ReadOnly):
     list_display = ("id", "file", "class_name", "name")

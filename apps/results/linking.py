@@ -51,9 +51,7 @@ def job_of(repository_id: int | None, of: OfJob) -> Job | None:
     if of.leg:
         found = found.filter(leg=of.leg)
     elif of.check_run_id:
-        found = found.filter(
-            Q(leg=of.check_run_id) | Q(check_run_id=of.check_run_id) | Q(joined_leg=of.check_run_id)
-        )
+        found = found.filter(Q(leg=of.check_run_id) | Q(check_run_id=of.check_run_id) | Q(joined_leg=of.check_run_id))
     jobs = list(found.order_by("pk")[:2])
     return jobs[0] if len(jobs) == 1 else None
 
@@ -116,7 +114,8 @@ def _judge(job: Job, now: datetime.datetime) -> int:
 def _flag_reports(uploads: Iterable[Upload], *, is_contradicted: bool, now: datetime.datetime) -> None:
     """A report says it too, if one of its jobs is contradicted."""
     word = ReportFlag.CONTRADICTS_JOB.value
-    for report in Report.objects.select_for_update().filter(pk__in={upload.report_id for upload in uploads}).order_by("pk"):
+    pks = {upload.report_id for upload in uploads}
+    for report in Report.objects.select_for_update().filter(pk__in=pks).order_by("pk"):
         others = report.uploads.filter(verdict=TestsVerdict.CONTRADICTED)
         flags = {*report.flags} - {word} | ({word} if is_contradicted or others.exists() else set())
         if flags != {*report.flags}:

@@ -7,8 +7,31 @@ from django.db.models import Q
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
 from apps.results.models_catalogue import Alias, Reason, SearchedTest, Test
+from apps.results.models_reports import (
+    Finding,
+    InTreeSource,
+    Removal,
+    Report,
+    ReportFile,
+    Upload,
+    UploadPart,
+)
 
-__all__ = ["Alias", "DayFigures", "Reason", "SearchedTest", "Test"]
+# Django looks for models here.
+__all__ = [
+    "Alias",
+    "DayFigures",
+    "Finding",
+    "InTreeSource",
+    "Reason",
+    "Removal",
+    "Report",
+    "ReportFile",
+    "SearchedTest",
+    "Test",
+    "Upload",
+    "UploadPart",
+]
 
 
 class DayFigures(models.Model):
@@ -48,17 +71,3 @@ class DayFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.repository} {self.scope} {self.day}"
-
-
-# Django looks for models here.
-from apps.results.models_reports import (  # noqa: E402
-    Finding,
-    InTreeSource,
-    Removal,
-    Report,
-    ReportFile,
-    Upload,
-    UploadPart,
-)
-
-__all__ = ["DayFigures", "InTreeSource", "Removal", "Report", "ReportFile", "Upload", "UploadPart"]

@@ -23,7 +23,8 @@ class InTreeSource(models.Model):
     """An in-tree platform reports from the upstream repository, by jobs of one reusable workflow on refs of one form.
 
     `workflow` is the file's path in the repository, `ref` a glob (`refs/heads/main`): both are compared with the
-    token's `job_workflow_ref`. `device` is the word that its tests carry. The numeric ids are the upstream repository's, pinned when the row was made.
+    token's `job_workflow_ref`. `device` is the word that its tests carry. The numeric ids are the upstream
+    repository's, pinned when the row was made.
     """
 
     platform = models.ForeignKey(Platform, on_delete=models.PROTECT, related_name="in_tree_sources")
@@ -167,17 +168,13 @@ class Report(models.Model):
                 condition=Q(state="failed") & ~Q(failure="") | ~Q(state="failed") & Q(failure=""),
                 name="results_report_failed_why",
             ),
-            models.CheckConstraint(
-                condition=~Q(state="removed") | Q(total=None), name="results_report_removed_empty"
-            ),
+            models.CheckConstraint(condition=~Q(state="removed") | Q(total=None), name="results_report_removed_empty"),
         ]
         indexes = [
             models.Index(fields=["repository", "-received_at"], name="results_report_recent"),
             models.Index(fields=["source", "-received_at"], name="results_report_in_tree_recent"),
             models.Index(fields=["head_sha", "variant"], name="results_report_commit"),
-            models.Index(
-                fields=["changed_at"], condition=Q(revision__lt=F("wanted")), name="results_report_unparsed"
-            ),
+            models.Index(fields=["changed_at"], condition=Q(revision__lt=F("wanted")), name="results_report_unparsed"),
         ]
 
     def __str__(self) -> str:

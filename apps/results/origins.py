@@ -119,7 +119,7 @@ def add_source(
     """Let jobs of one of upstream's workflows, on refs of this form, report for an in-tree platform, whose tests carry
     this device's word.
 
-    Raises Problem `malformed`: a platform that is out of tree, a workflow, ref or device that is none, or there already.
+    Raises Problem `malformed`: an out-of-tree platform, a workflow, ref or device that is none, or there already.
     """
     if platform.kind != Platform.Kind.IN_TREE:
         raise Problem("malformed", f"platform: {platform} is out of tree, its repositories report for it.", "platform")

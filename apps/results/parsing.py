@@ -21,14 +21,12 @@ from apps.core.wakeups import wake
 from apps.results import catalogue, leases, outcomes
 from apps.results.enums import FileState, ReportFlag, ReportState
 from apps.results.fingerprints import fingerprint
-from apps.results.formats import archive
 from apps.results.formats.cases import Case, Notes, Outcome
 from apps.results.formats.chains import settle
 from apps.results.formats.limits import Limits
 from apps.results.models import Finding, Report, ReportFile, Upload, UploadPart
 from apps.results.models_reports import OUTCOME_COUNTS
 from apps.results.names.rules import words_of
-from apps.results.removal import is_named
 from apps.results.topics import FILE_UNWANTED, REPORT_READY, REPORT_RECEIVED
 from apps.results.uploads import lock_names
 
@@ -71,8 +69,8 @@ def parse(*, report_pk: int, clock: Clock) -> str:
     except Exception as error:
         log.exception("report %s", report_pk)
         why = (
-            f"The hub failed {leases.ATTEMPTS_MAX} times to read this report ({type(error).__name__}). Its operators can see "
-            "why in the log; upload it again once they have mended it."
+            f"The hub failed {leases.ATTEMPTS_MAX} times to read this report ({type(error).__name__}). Its operators "
+            "see why in the log; upload it again once they have mended it."
         )
         leases.give_back(lease, why=why, now=clock())
         return AGAIN
@@ -155,9 +153,10 @@ def _names(cases: Iterable[Case], pulse: Pulse) -> Iterator[tuple[str, str, str]
 
 
 def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
-    """Every file of every upload. Within an upload a later file is a later attempt, as far as files say when they began;
-    between uploads the attempts of their jobs are."""
-    read, of_uploads = Read(), []
+    """Every file of every upload. Within an upload a later file is a later attempt, as far as files say when they
+    began; between uploads the attempts of their jobs are."""
+    read = Read()
+    of_uploads: list[tuple[int, list[Case]]] = []
     for upload in uploads:
         settled = list(settle(_ordered(upload, read.files, pulse)))
         failing = sum(case.outcome in FAILING for case in settled)
@@ -175,7 +174,12 @@ def _ordered(upload: Upload, files: list[_File], pulse: Pulse) -> Iterator[tuple
 
 
 def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, list[Case]]]:
-    raise NotImplementedError
+    from apps.results.formats import junit
+
+    with default_storage.open(part.storage_name) as stored:
+        notes = Notes()
+        cases = list(junit.read(_Watched(stored, pulse), path=part.name, limits=Limits(), notes=notes))  # type: ignore[arg-type]
+        yield _File(part.name, notes, len(cases)), cases
 
 
 # --- columns, findings, counts ----------------------------------------------------------------------------------
@@ -200,7 +204,8 @@ def _columns(cases: list[Case], identified: catalogue.Identified) -> outcomes.Ou
 
 def _findings(report: Report, cases: list[Case], tests: catalogue.Ids, words: Iterable[str]) -> list[Finding]:
     """The first FINDINGS_MAX: of a run in which everything fails nobody reads more."""
-    words, found = list(words), []
+    words = list(words)
+    found: list[Finding] = []
     for case, test in zip(cases, tests.tolist(), strict=True):
         if case.outcome not in FOUND:
             continue
@@ -221,7 +226,7 @@ def _findings(report: Report, cases: list[Case], tests: catalogue.Ids, words: It
 
 
 def trimmed(text: str, kept: int) -> str:
-    """At most `kept` characters: a third from the beginning, the rest from the end, where a trace says what happened."""
+    """At most `kept` characters: a third from the beginning, the rest from the end, where a trace says most."""
     if len(text) <= kept:
         return text
     head = kept // 3

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from apps.core import clock
 from apps.core.limits import Limit
+from apps.results.formats.limits import MIB, Limits
 
-MIB = 1_048_576
-UPLOAD_MAX_BYTES = 256 * MIB
+UPLOAD_MAX_BYTES = Limits().compressed
 DAY_MAX_BYTES = 4_096 * MIB
 UPLOADS_PER_MINUTE = 120
 PARTS_MAX = 100

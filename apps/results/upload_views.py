@@ -1,6 +1,5 @@
 """The door of reports. A plain view: REST framework would read the body before its caller is known."""
 
-
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError

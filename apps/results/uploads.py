@@ -53,9 +53,7 @@ class Subject:
     is_proved: bool
 
 
-def take(
-    *, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Incoming], now: datetime.datetime
-) -> Taken:
+def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Incoming], now: datetime.datetime) -> Taken:
     """Store an upload. When this returns, its bytes are safe, its rows are committed and a parse is asked for.
 
     The same key, shard and bytes again are `duplicate`. Raises Problem: `claims_contradict`, `never_dispatched`,

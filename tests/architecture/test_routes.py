@@ -96,6 +96,7 @@ TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
+    *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),

@@ -34,9 +34,7 @@ def stored(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_upload_is_stored_by_what_it_holds_before_it_is_answered(
-    kestrel: Downstream, storage_folder: Path
-) -> None:
+def test_an_upload_is_stored_by_what_it_holds_before_it_is_answered(kestrel: Downstream, storage_folder: Path) -> None:
     name = received(upload(kestrel, ("out.xml", JUNIT), torch_version="2.10", hardware="N1 × 8"))
     report = Report.objects.get(public_id=name)
     assert stored(storage_folder) == {f"raw/{SHA[:2]}/{SHA}": JUNIT}
