@@ -11,6 +11,7 @@ from apps.results.formats.cases import RED, Outcome
 
 BEGINNING = 100  # characters, more than any row of DIALECTS looks at
 STRICT_XPASS = "[XPASS(strict)]"
+UNEXPECTED_SUCCESS = "Unexpected success"
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 
@@ -59,11 +60,11 @@ DIALECTS = (
     Dialect("skipped", "message", "xfail-marked test passes unexpectedly", Outcome.XPASSED, "an older pytest"),
     Dialect("failure", "message", STRICT_XPASS, Outcome.XPASSED, "pytest's strict xfail that passed"),
     Dialect("failure", "text", STRICT_XPASS, Outcome.XPASSED, "the same, in the text"),
-    Dialect("failure", "message", "Unexpected success", Outcome.XPASSED, "unittest's expectedFailure under pytest"),
-    Dialect("failure", "text", "Unexpected success", Outcome.XPASSED, "the same, in the text"),
+    Dialect("failure", "message", UNEXPECTED_SUCCESS, Outcome.XPASSED, "unittest's expectedFailure under pytest"),
+    Dialect("failure", "text", UNEXPECTED_SUCCESS, Outcome.XPASSED, "the same, in the text"),
     Dialect("failure", "type", "UnexpectedSuccess", Outcome.XPASSED, "unittest-xml-reporting"),
     Dialect("error", "type", "UnexpectedSuccess", Outcome.XPASSED, "unittest-xml-reporting"),
-    Dialect("error", "message", "Unexpected success", Outcome.XPASSED, "the same without its type"),
+    Dialect("error", "message", UNEXPECTED_SUCCESS, Outcome.XPASSED, "the same without its type"),
 )
 
 # Words of a testcase's attributes `status` and `result`, where no child says the outcome.

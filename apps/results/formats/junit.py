@@ -6,7 +6,6 @@ taken out before it sees them), and what lies in output elements is never held. 
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
 from xml.parsers import expat
 
 from apps.results.formats.cases import RED, Case, Notes, Outcome, evidence_of
@@ -22,7 +21,7 @@ from apps.results.formats.dialects import (
     seconds_of,
 )
 from apps.results.formats.limits import Limits
-from apps.results.formats.texts import Excerpt, xml_text
+from apps.results.formats.texts import Excerpt, Source, xml_text
 
 # Upstream's folders: …/python-pytest/<file>/<anything>.xml
 _INVOKED = re.compile(r"(?:^|/)python-(?:pytest|unittest)/(.+)/[^/]+$")
@@ -81,7 +80,7 @@ class _Found:
         self.word = ""
 
 
-def read(stream: BinaryIO, *, path: str, limits: Limits, notes: Notes) -> Iterator[Case]:
+def read(stream: Source, *, path: str, limits: Limits, notes: Notes) -> Iterator[Case]:
     """The cases of one file, as they stand in it. Whatever is wrong with it ends as a note, never as an exception.
 
     `path` is the file's name in its archive; where neither case nor suite names a test file, it may.
@@ -102,7 +101,7 @@ def read(stream: BinaryIO, *, path: str, limits: Limits, notes: Notes) -> Iterat
     yield from reader.done
 
 
-def _text(stream: BinaryIO, notes: Notes) -> Iterator[str]:
+def _text(stream: Source, notes: Notes) -> Iterator[str]:
     """The file's text, without what stands before its first element: declaration and document type."""
     pieces = xml_text(stream, notes)
     first = next(pieces)
@@ -455,7 +454,7 @@ class _Reader:
         lost = max(said - suite.reds, 0)
         if lost:
             self._notes.add("lost", f"Suite {suite.name}.", lost)
-            message = f"The suite counts {said} failures and errors, {suite.reds} stand in the file: {lost} lost."
+            message = f"The suite counts {said} failures and errors, the file holds {suite.reds}: {lost} lost."
             self.done.append(Case(suite.file, "", suite.name, Outcome.LOST, None, message))
         outer.cases += suite.cases
         outer.skipped += suite.skipped

@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 from apps.results.formats.cases import Notes
 
@@ -32,7 +32,19 @@ _ENCODINGS = frozenset(
 )
 
 
-def xml_text(stream: BinaryIO, notes: Notes) -> Iterator[str]:
+class Source(Protocol):
+    """Anything that is read in pieces."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class LineSource(Source, Protocol):
+    """The same, by lines too."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+def xml_text(stream: Source, notes: Notes) -> Iterator[str]:
     """The text of an XML file, in pieces, in the encoding that it has. Forbidden characters are replaced and noted."""
     chunk = stream.read(CHUNK)
     encoding = _encoding(chunk, notes)
@@ -50,7 +62,7 @@ def xml_text(stream: BinaryIO, notes: Notes) -> Iterator[str]:
     yield _replaced(held + decoder.decode(b"", True), notes)
 
 
-def json_lines(stream: BinaryIO, limit: int, notes: Notes) -> Iterator[tuple[bytes, bool]]:
+def json_lines(stream: LineSource, limit: int, notes: Notes) -> Iterator[tuple[bytes, bool]]:
     """The lines of a log without their ends, and whether each has one. One past `limit` bytes is left out and noted."""
     while line := stream.readline(limit + 1):
         if len(line) <= limit:
