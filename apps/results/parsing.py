@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from django.core.files.storage import default_storage
@@ -21,6 +21,7 @@ from apps.core.wakeups import wake
 from apps.results import catalogue, leases, outcomes
 from apps.results.enums import FileState, ReportFlag, ReportState
 from apps.results.fingerprints import fingerprint
+from apps.results.formats import archive
 from apps.results.formats.cases import Case, Notes, Outcome
 from apps.results.formats.chains import settle
 from apps.results.formats.limits import Limits
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime.datetime]
 
-READY, NOTHING, LOST, AGAIN = "ready", "nothing to do", "lost", "to be tried again"
+READY, FAILED, NOTHING, LOST, AGAIN = "ready", "failed", "nothing to do", "lost", "to be tried again"
 # How often a parse says that it is alive, in seconds.
 BEAT_SECONDS = 2.0
 # What reading the files is of the whole, in per cent; the rest is naming and writing.
@@ -60,7 +61,7 @@ def parse(*, report_pk: int, clock: Clock) -> str:
     if lease is None:
         return NOTHING
     try:
-        _parse(lease, clock)
+        return _parse(lease, clock)
     except leases.Lost:
         log.warning("report %s: another worker has it, or it was taken down", report_pk)
         return LOST
@@ -74,7 +75,6 @@ def parse(*, report_pk: int, clock: Clock) -> str:
         )
         leases.give_back(lease, why=why, now=clock())
         return AGAIN
-    return READY
 
 
 class Pulse:
@@ -114,9 +114,24 @@ class _Watched:
 
 
 class _File(NamedTuple):
+    """How reading one file went. `is_refused`: an upload that cannot be opened at all."""
+
     name: str
-    notes: Notes
+    state: FileState
     parsed: int
+    dropped: int
+    notes: list[dict[str, Any]]
+    is_incomplete: bool = False
+    is_refused: bool = False
+
+    @classmethod
+    def of(cls, name: str, notes: Notes, parsed: int) -> "_File":
+        said = [{"code": code, "count": count, "says": says} for code, count, says in notes.sentences()]
+        state = FileState.PARTIAL if notes.is_incomplete else FileState.PARSED
+        if not parsed and _UNREAD & set(notes.counts):
+            state = FileState.UNREAD
+        dropped = sum(notes.counts.get(code, 0) for code in _DROPPED)
+        return cls(name, state, parsed, dropped, said, notes.is_incomplete)
 
 
 @dataclass
@@ -128,25 +143,22 @@ class Read:
     shards: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
-def _parse(lease: leases.Lease, clock: Clock) -> None:
+def _parse(lease: leases.Lease, clock: Clock) -> str:
     report = Report.objects.select_related("repository", "source").get(pk=lease.report_pk)
     uploads = list(Upload.objects.filter(report=report).prefetch_related("parts").order_by("shard"))
     pulse = Pulse(lease, clock, sum(upload.bytes for upload in uploads))
     read = _read(uploads, pulse)
+    if all(file.is_refused for file in read.files):
+        leases.fail(lease, why=read.files[0].notes[0]["says"], now=clock())
+        return FAILED
     pulse.beat(READ_SHARE)
     words = words_of(report.device)
-    identified = catalogue.identify(_names(read.cases, pulse), words)
+    identified = catalogue.identify((case[:3] for case in _beaten(read.cases, pulse)), words)
     pulse.beat((READ_SHARE + 100) // 2)
     columns, findings = _columns(read.cases, identified), _findings(report, read.cases, identified.tests, words)
     name = outcomes.write(columns, report=str(report.public_id), revision=lease.revision)
     _finish(lease, report, uploads, read, findings, name=name, collisions=identified.collisions, now=clock())
-
-
-def _names(cases: Iterable[Case], pulse: Pulse) -> Iterator[tuple[str, str, str]]:
-    for number, case in enumerate(cases):
-        if number % _CASES_A_BEAT == 0:
-            pulse.beat()
-        yield case[:3]
+    return READY
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -168,18 +180,33 @@ def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
 
 def _ordered(upload: Upload, files: list[_File], pulse: Pulse) -> Iterator[tuple[str, list[Case]]]:
     for part in upload.parts.all():
-        for file, cases in _files_of(part, pulse):
+        for file, started, cases in _files_of(part, pulse):
             files.append(file)
-            yield file.notes.started, cases
+            yield started, cases
 
 
-def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, list[Case]]]:
-    from apps.results.formats import junit
-
+def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list[Case]]]:
+    """The files of one uploaded file: what is to be said of each, when it says that it began, and its cases."""
+    notes = Notes()
     with default_storage.open(part.storage_name) as stored:
-        notes = Notes()
-        cases = list(junit.read(_Watched(stored, pulse), path=part.name, limits=Limits(), notes=notes))  # type: ignore[arg-type]
-        yield _File(part.name, notes, len(cases)), cases
+        watched = cast(BinaryIO, _Watched(stored, pulse))
+        try:
+            for member in archive.members(watched, name=part.name, limits=Limits(), notes=notes):
+                cases = list(_beaten(member.cases(), pulse))
+                yield _File.of(member.path, member.notes, len(cases)), member.notes.started, cases
+        except archive.Refused as refused:
+            said = [{"code": refused.code, "count": 1, "says": str(refused)}]
+            yield _File(part.name, FileState.UNREAD, 0, 0, said, is_incomplete=True, is_refused=True), "", []
+    if notes.counts:
+        yield _File.of(part.name, notes, 0), "", []
+
+
+def _beaten(cases: Iterable[Case], pulse: Pulse) -> Iterator[Case]:
+    """The same cases; a beat now and then, also where a small file expands to many."""
+    for number, case in enumerate(cases):
+        if number % _CASES_A_BEAT == 0:
+            pulse.beat()
+        yield case
 
 
 # --- columns, findings, counts ----------------------------------------------------------------------------------
@@ -248,20 +275,21 @@ def _flags(report: Report, uploads: list[Upload], read: Read, counts: dict[str, 
         ReportFlag.SHARDS_MISSING: len(uploads) < report.shards,
         ReportFlag.NO_TESTS: counts["total"] == 0,
         ReportFlag.UNKNOWN_OUTCOMES: counts["unknown"] > 0,
-        ReportFlag.DAMAGED: any(file.notes.is_incomplete for file in read.files),
+        ReportFlag.DAMAGED: any(file.is_incomplete for file in read.files),
         ReportFlag.FINDINGS_CUT: is_cut,
     }
     return [flag.value for flag in ReportFlag if found.get(flag, flag.value in report.flags)]
 
 
 def _row(report: Report, position: int, file: _File) -> ReportFile:
-    notes = [{"code": code, "count": count, "says": says} for code, count, says in file.notes.sentences()]
-    state = FileState.PARTIAL if file.notes.is_incomplete else FileState.PARSED
-    if not file.parsed and _UNREAD & set(file.notes.counts):
-        state = FileState.UNREAD
-    dropped = sum(file.notes.counts.get(code, 0) for code in _DROPPED)
     return ReportFile(
-        report=report, position=position, name=file.name, state=state, parsed=file.parsed, dropped=dropped, notes=notes
+        report=report,
+        position=position,
+        name=file.name,
+        state=file.state,
+        parsed=file.parsed,
+        dropped=file.dropped,
+        notes=file.notes,
     )
 
 

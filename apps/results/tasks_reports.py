@@ -41,9 +41,9 @@ def settle_jobs(repository_ids: list[int]) -> int:
 @shared_task
 def parse_report(report_pk: int) -> str:
     """Parse one report, if it waits and nobody else is at it."""
-    from apps.results import parsing  # pyarrow and numpy: for the heavy worker's memory alone
+    from apps.results.parsing import parse  # pyarrow: for the heavy worker's memory alone
 
-    return parsing.parse(report_pk=report_pk, clock=now)
+    return parse(report_pk=report_pk, clock=now)
 
 
 @shared_task

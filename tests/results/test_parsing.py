@@ -74,9 +74,9 @@ def test_an_upload_becomes_a_receipt_outcomes_and_findings(kestrel: Downstream) 
         tests[test]: (outcome, attempts, ms)
         for test, outcome, attempts, ms in zip(*(column.tolist() for column in columns.values()), strict=True)
     } == {
-        ("test_foo.py", "TestFoo", "test_a_<device>_float32"): (0, 1, 500),
-        ("test_foo.py", "TestFoo", "test_b_<device>_float32"): (1, 1, 100),
-        ("test_foo.py", "TestFoo", "test_c_<device>"): (3, 1, -1),
+        ("test_foo", "TestFoo", "test_a_<device>_float32"): (0, 1, 500),
+        ("test_foo", "TestFoo", "test_b_<device>_float32"): (1, 1, 100),
+        ("test_foo", "TestFoo", "test_c_<device>"): (3, 1, -1),
     }
     finding = Finding.objects.get()
     assert (finding.test.name, finding.outcome, finding.message, finding.attempts) == (
@@ -259,11 +259,21 @@ def test_an_archive_is_read_file_by_file(kestrel: Downstream, content: bytes) ->
 )
 def test_whatever_is_uploaded_ends_as_a_receipt(kestrel: Downstream, content: bytes) -> None:
     name = received(upload(kestrel, ("x", content)))
-    assert parsed(name) == "ready"
+    state = parsed(name)
     found = receipt(name)
-    assert found["state"] == "ready"
-    assert len(found["files"]) >= 1 or found["flags"] == ["no_tests"]
+    assert (found["state"], bool(found["reason"])) == (state, state == "failed")
+    assert state == "failed" or found["files"]
+    assert state in ("ready", "failed")
     assert Client().get(f"/reports/{name}/").status_code == 200
+
+
+def test_an_upload_that_cannot_be_opened_has_failed_and_says_what_to_send(kestrel: Downstream) -> None:
+    name = received(upload(kestrel, ("x.rar", b"Rar!...")))
+    assert parsed(name) == "failed"
+    found = receipt(name)
+    assert (found["state"], found["counts"]) == ("failed", None)
+    assert found["reason"].endswith("Send JUnit XML or a pytest report log, as it is or as zip, tar, tar.gz or gz.")
+    assert parsed(name) == "nothing to do"
 
 
 def test_one_bad_file_never_stops_the_others(kestrel: Downstream) -> None:
