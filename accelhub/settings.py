@@ -71,6 +71,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A webhook may carry 25 MB (GitHub's own limit); the callback route has its own, smaller cap.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 26_214_400
+# Files of one upload. Django counts them as they come in.
+DATA_UPLOAD_MAX_NUMBER_FILES = 100
 # Where uploads lie while they come in: beside their place, so that moving them there copies nothing.
 INCOMING_DIR = DATA_DIR / "incoming"
 

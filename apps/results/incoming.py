@@ -1,5 +1,6 @@
 """How the files of an upload come in: hashed and written to disk as they are read, never whole in memory."""
 
+import datetime
 import hashlib
 import os
 import tempfile
@@ -13,6 +14,8 @@ from apps.core.errors import Problem
 from apps.results.quotas import META_MAX_BYTES, UPLOAD_MAX_BYTES
 
 FILE, META = "file", "meta"
+# No upload takes so long: a connection that pauses is closed (accelhub/gunicorn.py).
+STALE_AFTER = datetime.timedelta(days=1)
 
 
 class Incoming(UploadedFile):
@@ -89,6 +92,17 @@ class Receiver(FileUploadHandler):
         """Remove what was not moved to its place."""
         for file in self.taken:
             file.forget()
+
+
+def forget_stale(*, now: datetime.datetime) -> int:
+    """Remove files whose upload died with its server. Returns how many."""
+    if not settings.INCOMING_DIR.is_dir():
+        return 0
+    oldest = (now - STALE_AFTER).timestamp()
+    stale = [path for path in settings.INCOMING_DIR.glob("*.upload") if path.stat().st_mtime < oldest]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return len(stale)
 
 
 def too_large(seen: int) -> Problem:

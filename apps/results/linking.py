@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from apps.relay.corroboration import judge_by_tests
 from apps.relay.enums import JobStatus
@@ -37,12 +37,17 @@ class OfJob(Protocol):
     def delivery_id(self) -> str: ...
 
 
-def job_of(repository_id: int | None, of: OfJob) -> Job | None:
-    """The one job of this identity. What was left out is not asked about; where that fits several, none is meant."""
+def job_of(repository_id: int | None, of: OfJob, *, since: datetime.datetime) -> Job | None:
+    """The one job of this identity, first seen since then. What was left out is not asked about; where that fits
+    several, none is meant."""
     if repository_id is None:
         return None
     found = Job.objects.filter(
-        repository=repository_id, run_id=of.run_id, run_attempt=of.run_attempt, job_name=of.job_name
+        repository=repository_id,
+        first_seen_at__gte=since,
+        run_id=of.run_id,
+        run_attempt=of.run_attempt,
+        job_name=of.job_name,
     )
     if of.delivery_id:
         found = found.filter(delivery_id=of.delivery_id)
@@ -67,7 +72,15 @@ def settle_jobs(*, repository_ids: Iterable[int], now: datetime.datetime) -> int
     have ended. Returns how many uploads were touched. Idempotent."""
     since = now - LINKED_WITHIN
     recent = Upload.objects.filter(report__repository__in=list(repository_ids), received_at__gte=since)
-    unlinked = recent.filter(job=None).select_related("report")
+    # In one query, since nightlies without callbacks stay unlinked for good.
+    named = Job.objects.filter(
+        repository=OuterRef("report__repository"),
+        first_seen_at__gte=since - LINKED_WITHIN,
+        run_id=OuterRef("run_id"),
+        run_attempt=OuterRef("run_attempt"),
+        job_name=OuterRef("job_name"),
+    )
+    unlinked = recent.filter(Exists(named), job=None).select_related("report")
     linked = sum(_link(upload) for upload in unlinked.order_by("pk"))
     is_unjudged = Q(judged_revision=None) | ~Q(judged_revision=F("job__revision"))
     unjudged = recent.filter(is_unjudged, job__status=JobStatus.COMPLETED, tests__isnull=False)
@@ -90,7 +103,8 @@ class _Said:
 
 def _link(upload: Upload) -> bool:
     said = {name: getattr(upload, name) for name in _Said.__annotations__ if name != "delivery_id"}
-    job = job_of(upload.report.repository_id, _Said(**said, delivery_id=upload.report.delivery_id))
+    of = _Said(**said, delivery_id=upload.report.delivery_id)
+    job = job_of(upload.report.repository_id, of, since=upload.received_at - LINKED_WITHIN)
     return job is not None and Upload.objects.filter(pk=upload.pk, job=None).update(job=job) == 1
 
 

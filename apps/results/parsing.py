@@ -4,10 +4,11 @@ The last step is one transaction that asks for the lease. Before it only two thi
 already: names of the catalogue, and the file of outcomes under this revision's name.
 """
 
+import contextlib
 import datetime
+import gc
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, NamedTuple, cast
@@ -16,6 +17,7 @@ import numpy as np
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.utils import InterfaceError, OperationalError
+from numpy.typing import NDArray
 
 from apps.core.wakeups import wake
 from apps.results import catalogue, leases, outcomes
@@ -26,7 +28,6 @@ from apps.results.formats.cases import Case, Notes, Outcome
 from apps.results.formats.chains import settle
 from apps.results.formats.limits import Limits
 from apps.results.models import Finding, Report, ReportFile, Upload, UploadPart
-from apps.results.models_reports import OUTCOME_COUNTS
 from apps.results.names.rules import words_of
 from apps.results.topics import FILE_UNWANTED, REPORT_READY, REPORT_RECEIVED
 from apps.results.uploads import lock_names
@@ -41,9 +42,9 @@ BEAT_SECONDS = 2.0
 # What reading the files is of the whole, in per cent; the rest is naming and writing.
 READ_SHARE = 70
 # The outcomes that become rows, with what was said about them.
-FOUND = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.XPASSED, Outcome.FLAKY, Outcome.LOST})
+FOUND = (Outcome.FAILED, Outcome.ERROR, Outcome.XPASSED, Outcome.FLAKY, Outcome.LOST)
 # What makes a success a contradiction.
-FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.LOST})
+FAILING = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
 FINDINGS_MAX = 10_000
 MESSAGE_KEPT, TRACE_KEPT = 1_000, 3_000
 _CASES_A_BEAT = 2_000
@@ -61,9 +62,11 @@ def parse(*, report_pk: int, clock: Clock) -> str:
     if lease is None:
         return NOTHING
     try:
-        return _parse(lease, clock)
+        with _without_collector():
+            return _parse(lease, clock)
     except leases.Lost:
         log.warning("report %s: another worker has it, or it was taken down", report_pk)
+        _forget_outcomes(lease, clock())
         return LOST
     except (OperationalError, InterfaceError):
         raise  # without a database nothing can be given back: the lease runs out
@@ -75,6 +78,13 @@ def parse(*, report_pk: int, clock: Clock) -> str:
         )
         leases.give_back(lease, why=why, now=clock())
         return AGAIN
+
+
+@transaction.atomic
+def _forget_outcomes(lease: leases.Lease, now: datetime.datetime) -> None:
+    """What may have been written for nothing goes, unless the report names it."""
+    name = Report.objects.values_list("public_id", flat=True).get(pk=lease.report_pk)
+    wake(FILE_UNWANTED, [outcomes.name_of(str(name), lease.revision)], now=now)
 
 
 class Pulse:
@@ -143,6 +153,29 @@ class Read:
     shards: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Made:
+    """What was made of it, besides what reading told."""
+
+    outcomes_name: str
+    counts: dict[str, int]
+    flags: dict[ReportFlag, bool]
+    collisions: int
+    findings: list[Finding]
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Of millions of small objects none is part of a circle, and looking for circles takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _parse(lease: leases.Lease, clock: Clock) -> str:
     report = Report.objects.select_related("repository", "source").get(pk=lease.report_pk)
     uploads = list(Upload.objects.filter(report=report).prefetch_related("parts").order_by("shard"))
@@ -155,9 +188,12 @@ def _parse(lease: leases.Lease, clock: Clock) -> str:
     words = words_of(report.device)
     identified = catalogue.identify((case[:3] for case in _beaten(read.cases, pulse)), words)
     pulse.beat((READ_SHARE + 100) // 2)
-    columns, findings = _columns(read.cases, identified), _findings(report, read.cases, identified.tests, words)
+    columns = _columns(read.cases, identified)
+    findings, is_cut = _findings(report, read.cases, columns, words)
     name = outcomes.write(columns, report=str(report.public_id), revision=lease.revision)
-    _finish(lease, report, uploads, read, findings, name=name, collisions=identified.collisions, now=clock())
+    counts = counted(columns.outcome)
+    made = Made(name, counts, _flags(uploads, report.shards, read, counts, is_cut), identified.collisions, findings)
+    _finish(lease, report, uploads, read, made, now=clock())
     return READY
 
 
@@ -171,7 +207,7 @@ def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
     of_uploads: list[tuple[int, list[Case]]] = []
     for upload in uploads:
         settled = list(settle(_ordered(upload, read.files, pulse)))
-        failing = sum(case.outcome in FAILING for case in settled)
+        failing = int(np.isin(_codes(settled), FAILING).sum())
         read.shards[upload.pk] = (len(settled), failing)
         of_uploads.append((upload.run_attempt, settled))
     read.cases = of_uploads[0][1] if len(of_uploads) == 1 else list(settle(of_uploads))
@@ -192,7 +228,7 @@ def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list
         watched = cast(BinaryIO, _Watched(stored, pulse))
         try:
             for member in archive.members(watched, name=part.name, limits=Limits(), notes=notes):
-                cases = list(_beaten(member.cases(), pulse))
+                cases = list(member.cases())
                 yield _File.of(member.path, member.notes, len(cases)), member.notes.started, cases
         except archive.Refused as refused:
             said = [{"code": refused.code, "count": 1, "says": str(refused)}]
@@ -202,7 +238,7 @@ def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list
 
 
 def _beaten(cases: Iterable[Case], pulse: Pulse) -> Iterator[Case]:
-    """The same cases; a beat now and then, also where a small file expands to many."""
+    """The same cases, with a beat now and then."""
     for number, case in enumerate(cases):
         if number % _CASES_A_BEAT == 0:
             pulse.beat()
@@ -212,44 +248,46 @@ def _beaten(cases: Iterable[Case], pulse: Pulse) -> Iterator[Case]:
 # --- columns, findings, counts ----------------------------------------------------------------------------------
 
 
+def _codes(cases: list[Case]) -> NDArray[np.int8]:
+    return np.fromiter((case.outcome for case in cases), np.int8, len(cases))
+
+
 def _columns(cases: list[Case], identified: catalogue.Identified) -> outcomes.Outcomes:
-    reasons = catalogue.reason_ids(case.message for case in cases if case.outcome is Outcome.SKIPPED)
-    count = len(cases)
-    ms = (outcomes.milliseconds(case.seconds) for case in cases)
-    reason = (reasons[case.message] if case.outcome is Outcome.SKIPPED else -1 for case in cases)
-    attempts = (min(case.reruns + 1, outcomes.ATTEMPTS_MAX) for case in cases)
+    skipped = [at for at, case in enumerate(cases) if case.outcome is Outcome.SKIPPED]
+    reasons = catalogue.reason_ids(cases[at].message for at in skipped)
+    reason = np.full(len(cases), -1, np.int32)
+    reason[skipped] = [reasons[cases[at].message] for at in skipped]
+    attempts = np.fromiter((case.reruns + 1 for case in cases), np.int64, len(cases))
     return outcomes.Outcomes(
         test=identified.tests,
-        outcome=np.fromiter((case.outcome for case in cases), np.int8, count),
-        attempts=np.fromiter(attempts, np.int16, count),
-        ms=np.fromiter(ms, np.int32, count),
-        reason=np.fromiter(reason, np.int32, count),
+        outcome=_codes(cases),
+        attempts=np.minimum(attempts, outcomes.ATTEMPTS_MAX).astype(np.int16),
+        ms=np.fromiter((outcomes.milliseconds(case.seconds) for case in cases), np.int32, len(cases)),
+        reason=reason,
         spelling=identified.spelling,
         spellings=identified.spellings,
     )
 
 
-def _findings(report: Report, cases: list[Case], tests: catalogue.Ids, words: Iterable[str]) -> list[Finding]:
-    """The first FINDINGS_MAX: of a run in which everything fails nobody reads more."""
+def _findings(
+    report: Report, cases: list[Case], columns: outcomes.Outcomes, words: Iterable[str]
+) -> tuple[list[Finding], bool]:
+    """The first FINDINGS_MAX, and whether there are more: of a run in which everything fails nobody reads all."""
     words = list(words)
-    found: list[Finding] = []
-    for case, test in zip(cases, tests.tolist(), strict=True):
-        if case.outcome not in FOUND:
-            continue
-        if len(found) == FINDINGS_MAX:
-            break
-        found.append(
-            Finding(
-                report=report,
-                test_id=test,
-                outcome=case.outcome.label,
-                message=trimmed(case.message, MESSAGE_KEPT),
-                trace=trimmed(case.trace, TRACE_KEPT),
-                fingerprint=fingerprint(case.message, case.trace, words),
-                attempts=min(case.reruns + 1, outcomes.ATTEMPTS_MAX),
-            )
+    places = np.flatnonzero(np.isin(columns.outcome, FOUND)).tolist()
+    found = [
+        Finding(
+            report=report,
+            test_id=int(columns.test[at]),
+            outcome=cases[at].outcome.label,
+            message=trimmed(cases[at].message, MESSAGE_KEPT),
+            trace=trimmed(cases[at].trace, TRACE_KEPT),
+            fingerprint=fingerprint(cases[at].message, cases[at].trace, words),
+            attempts=int(columns.attempts[at]),
         )
-    return found
+        for at in places[:FINDINGS_MAX]
+    ]
+    return found, len(places) > FINDINGS_MAX
 
 
 def trimmed(text: str, kept: int) -> str:
@@ -261,24 +299,23 @@ def trimmed(text: str, kept: int) -> str:
     return text[:head] + mark + text[-(kept - head - len(mark)) :]
 
 
-def counted(cases: Iterable[Case]) -> dict[str, int]:
+def counted(codes: NDArray[np.int8]) -> dict[str, int]:
     """The columns of a report: `total`, and each outcome."""
-    found = Counter(case.outcome for case in cases)
-    counts = {outcome.label: found[outcome] for outcome in Outcome}
-    assert set(counts) == set(OUTCOME_COUNTS)
-    return {"total": sum(counts.values())} | counts
+    found = np.bincount(codes, minlength=len(Outcome)).tolist()
+    return {"total": len(codes)} | {outcome.label: found[outcome] for outcome in Outcome}
 
 
-def _flags(report: Report, uploads: list[Upload], read: Read, counts: dict[str, int], is_cut: bool) -> list[str]:
-    """What must be said beside the counts. What is known of the commit and of the job stays."""
-    found = {
-        ReportFlag.SHARDS_MISSING: len(uploads) < report.shards,
+def _flags(
+    uploads: list[Upload], shards: int, read: Read, counts: dict[str, int], is_cut: bool
+) -> dict[ReportFlag, bool]:
+    """What the tests say must stand beside their counts."""
+    return {
+        ReportFlag.SHARDS_MISSING: len(uploads) < shards,
         ReportFlag.NO_TESTS: counts["total"] == 0,
         ReportFlag.UNKNOWN_OUTCOMES: counts["unknown"] > 0,
         ReportFlag.DAMAGED: any(file.is_incomplete for file in read.files),
         ReportFlag.FINDINGS_CUT: is_cut,
     }
-    return [flag.value for flag in ReportFlag if found.get(flag, flag.value in report.flags)]
 
 
 def _row(report: Report, position: int, file: _File) -> ReportFile:
@@ -295,25 +332,16 @@ def _row(report: Report, position: int, file: _File) -> ReportFile:
 
 @transaction.atomic
 def _finish(
-    lease: leases.Lease,
-    report: Report,
-    uploads: list[Upload],
-    read: Read,
-    findings: list[Finding],
-    *,
-    name: str,
-    collisions: int,
-    now: datetime.datetime,
+    lease: leases.Lease, report: Report, uploads: list[Upload], read: Read, made: Made, *, now: datetime.datetime
 ) -> None:
-    """Everything at once, if the lease is still ours. Raises leases.Lost."""
+    """Everything at once, if the lease is still ours. Raises leases.Lost; FileNotFoundError where the outcomes were
+    removed meanwhile by whoever took them for another worker's."""
     locked = leases.held(lease).select_for_update().first()
     if locked is None:
         raise leases.Lost
-    counts = counted(read.cases)
-    is_cut = len(findings) == FINDINGS_MAX
-    lock_names([name])
-    if not default_storage.exists(name):
-        raise FileNotFoundError(name)
+    lock_names([made.outcomes_name])
+    if not default_storage.exists(made.outcomes_name):
+        raise FileNotFoundError(made.outcomes_name)
     leases.held(lease).update(
         state=ReportState.READY,
         revision=lease.revision,
@@ -321,22 +349,23 @@ def _finish(
         lease_until=None,
         attempts=0,
         progress=100,
-        collisions=collisions,
-        flags=_flags(locked, uploads, read, counts, is_cut),
-        outcomes_name=name,
+        collisions=made.collisions,
+        # What is known of the commit and of the job stays.
+        flags=[flag.value for flag in ReportFlag if made.flags.get(flag, flag.value in locked.flags)],
+        outcomes_name=made.outcomes_name,
         changed_at=now,
         parsed_at=now,
-        **counts,
+        **made.counts,
     )
     ReportFile.objects.filter(report=report).delete()
     Finding.objects.filter(report=report).delete()
     rows = (_row(report, position, file) for position, file in enumerate(read.files))
     ReportFile.objects.bulk_create(rows, batch_size=_ROWS_AT_ONCE)
-    Finding.objects.bulk_create(findings, batch_size=_ROWS_AT_ONCE)
+    Finding.objects.bulk_create(made.findings, batch_size=_ROWS_AT_ONCE)
     for upload in uploads:
         tests, failing = read.shards[upload.pk]
         Upload.objects.filter(pk=upload.pk).update(tests=tests, failing=failing, judged_revision=None)
-    if locked.outcomes_name not in ("", name):
+    if locked.outcomes_name not in ("", made.outcomes_name):
         wake(FILE_UNWANTED, [locked.outcomes_name], now=now)
     if locked.wanted > lease.revision:
         wake(REPORT_RECEIVED, [str(report.pk)], now=now)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.conf import settings
+
 from apps.core import clock
 from apps.core.limits import Limit
 from apps.results.formats.limits import MIB, Limits
@@ -9,7 +11,7 @@ from apps.results.formats.limits import MIB, Limits
 UPLOAD_MAX_BYTES = Limits().compressed
 DAY_MAX_BYTES = 4_096 * MIB
 UPLOADS_PER_MINUTE = 120
-PARTS_MAX = 100
+PARTS_MAX = settings.DATA_UPLOAD_MAX_NUMBER_FILES
 META_MAX_BYTES = 16_384
 SHARDS_MAX = 1_000
 # What surrounds the files in a multipart body: its lines, and the meta.

@@ -76,12 +76,11 @@ def forget_files(names: list[str]) -> None:
     waited for, and then it is named."""
     lock_names(names)
     for name in names:
-        if not is_named(name):
+        if not _is_named(name):
             default_storage.delete(name)
 
 
-def is_named(name: str) -> bool:
-    """Whether some row still names what is stored under this name."""
+def _is_named(name: str) -> bool:
     if name.startswith("raw/"):
         return UploadPart.objects.filter(sha256=name.rsplit("/", 1)[1]).exists()
     return Report.objects.filter(outcomes_name=name).exists()

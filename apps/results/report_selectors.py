@@ -1,5 +1,6 @@
 """Reads of reports, and the access functions through which every edge gets one."""
 
+import re
 import uuid
 from typing import Any
 
@@ -11,6 +12,7 @@ from apps.platforms.selectors import may_on_platform
 from apps.results.models import Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def reports() -> QuerySet[Report]:
@@ -41,7 +43,8 @@ def report_or_404(public_id: uuid.UUID, user: Any) -> Report:
 def part_or_404(public_id: uuid.UUID, sha256: str, user: Any) -> UploadPart:
     """One uploaded file of a report, by the digest of its bytes, for who may see what was uploaded."""
     report = report_or_404(public_id, user)
-    if not may_see_raw(user, report):
+    # An address can spell what PostgreSQL cannot even compare.
+    if not may_see_raw(user, report) or not _SHA256.fullmatch(sha256):
         raise Http404
     part = UploadPart.objects.filter(upload__report=report, sha256=sha256).order_by("pk").first()
     if part is None:

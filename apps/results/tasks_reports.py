@@ -4,8 +4,9 @@ import logging
 
 from celery import shared_task
 
+from apps.core import clock
 from apps.core.clock import now
-from apps.results import claimed_commits, leases, linking, tasks
+from apps.results import claimed_commits, incoming, leases, linking, tasks
 from apps.results.models import Report
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ def parse_report(report_pk: int) -> str:
 
 @shared_task
 def sweep_reports() -> int:
-    """Wake reports that wait for nobody."""
+    """Wake reports that wait for nobody, and remove what dead uploads left."""
+    incoming.forget_stale(now=clock.real(now()))
     return leases.sweep(now=now())
 
 

@@ -5,7 +5,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import default_storage
@@ -22,7 +21,7 @@ from apps.relay.models import Delivery, Dispatch
 from apps.relay.policy import DISPATCHED_EVENTS, UNDISPATCHED_EVENTS
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.incoming import Incoming
-from apps.results.linking import job_of
+from apps.results.linking import LINKED_WITHIN, job_of
 from apps.results.meta import Meta
 from apps.results.models import Removal, Report, Upload, UploadPart
 from apps.results.models_reports import raw_name
@@ -82,7 +81,7 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
             job_name=meta.job_name,
             leg=meta.leg,
             check_run_id=meta.check_run_id,
-            job=job_of(origin.repository_id, meta),
+            job=job_of(origin.repository_id, meta, since=now - LINKED_WITHIN),
             claims=identity.claims,
             received_at=now,
         )
@@ -90,9 +89,7 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
             UploadPart(upload=upload, position=position, name=str(file.name), sha256=file.sha256, bytes=file.size or 0)
             for position, file in enumerate(files)
         )
-        Report.objects.filter(pk=report.pk).update(
-            wanted=F("wanted") + 1, attempts=0, changed_at=now, **_waiting_again(report)
-        )
+        _want_more(report, now)
         _store(files)
         wake(REPORT_RECEIVED, [str(report.pk)], now=now)
     return Taken(report.public_id, RECEIVED)
@@ -199,11 +196,12 @@ def _keep_quota(origin: Origin, files: Sequence[Incoming], now: datetime.datetim
     raise Problem("quota_used", detail, "file", headers={"Retry-After": str(wait)})
 
 
-def _waiting_again(report: Report) -> dict[str, Any]:
-    """A report that a worker has in its hands stays so: that one sees afterwards that more is wanted."""
-    if report.state == ReportState.PARSING:
-        return {}
-    return {"state": ReportState.RECEIVED, "progress": 0, "failure": ""}
+def _want_more(report: Report, now: datetime.datetime) -> None:
+    """Ask for another revision. A report that a worker has in its hands stays so: that one sees afterwards that more is
+    wanted. The first statement holds the row, so the second sees it as it is."""
+    row = Report.objects.filter(pk=report.pk)
+    row.update(wanted=F("wanted") + 1, attempts=0, changed_at=now)
+    row.exclude(state=ReportState.PARSING).update(state=ReportState.RECEIVED, progress=0, failure="")
 
 
 def _store(files: Sequence[Incoming]) -> None:

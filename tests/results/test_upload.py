@@ -10,9 +10,11 @@ import pytest
 from django.conf import settings
 from django.test import Client, override_settings
 
+from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.relay.models import Rejection
-from apps.results import quotas, uploads
+from apps.results import leases, quotas, uploads
+from apps.results.incoming import STALE_AFTER, forget_stale
 from apps.results.models import Report, Upload, UploadPart
 from tests.factories.listing import listed
 from tests.relay.downstream import HEAD_SHA, Downstream, refusal
@@ -311,3 +313,25 @@ def test_in_observer_mode_a_delivery_of_another_relay_is_a_claim(kestrel: Downst
         "ab" * 20,
         ["claimed_commit"],
     )
+
+
+def test_what_a_dead_server_left_of_an_upload_goes_after_a_day(kestrel: Downstream) -> None:
+    received(upload(kestrel))
+    left = settings.INCOMING_DIR / "dead.upload"
+    left.write_bytes(b"half")
+    assert (forget_stale(now=now()), left.exists()) == (0, True)
+    assert (forget_stale(now=now() + STALE_AFTER * 2), left.exists()) == (1, False)
+
+
+def test_an_upload_has_so_many_files(kestrel: Downstream) -> None:
+    received(upload(kestrel, *[b"<a/>"] * quotas.PARTS_MAX))
+    assert refusal(upload(kestrel, *[b"<a/>"] * (quotas.PARTS_MAX + 1), report_key="k"))[:2] == (400, "malformed")
+
+
+def test_more_that_comes_while_a_worker_reads_leaves_it_to_that_worker(kestrel: Downstream) -> None:
+    key: dict[str, Any] = {"report_key": "k", "shards": 2}
+    received(upload(kestrel, shard=1, **key))
+    lease = leases.take(report_pk=Report.objects.get().pk, now=now())
+    received(upload(kestrel, b"<a/>", shard=2, **key))
+    assert lease is not None
+    assert leases.held(lease).values_list("state", "wanted").get() == ("parsing", 2)

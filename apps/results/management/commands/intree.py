@@ -13,7 +13,7 @@ from apps.results.origins import add_source, remove_source
 
 
 class Command(BaseCommand):
-    help = "Let jobs of a reusable workflow of the upstream repository report for an in-tree platform, or no longer."
+    help = "Say which workflows of the upstream repository report for which platform of its own tree."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
