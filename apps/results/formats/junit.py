@@ -95,7 +95,7 @@ def read(stream: Source, *, path: str, limits: Limits, notes: Notes) -> Iterator
         if reader.is_over:
             break
         if count > limits.cases:
-            notes.add("too_many_cases", f"At most {limits.cases} are read.")
+            reader.stop("too_many_cases", f"At most {limits.cases} are read.")
             break
     reader.close()
     yield from reader.done
@@ -172,7 +172,7 @@ class _Reader:
         self._parse(text, is_last=False)
         self._fed += len(text) if text.isascii() else len(text.encode())
         if not self.is_over and self._fed - self._parser.CurrentByteIndex > self._limits.token:
-            self._stop("long_token", f"Line {self._parser.CurrentLineNumber}.")
+            self.stop("long_token", f"Line {self._parser.CurrentLineNumber}.")
 
     def close(self) -> None:
         """After the last piece: what was still open, and what its headers had promised."""
@@ -196,9 +196,10 @@ class _Reader:
             self.is_over = True
         except expat.ExpatError as error:
             code = "truncated" if error.code in _ENDS_EARLY else "damaged"
-            self._stop(code, f"Line {error.lineno}: {expat.ErrorString(error.code)}.")
+            self.stop(code, f"Line {error.lineno}: {expat.ErrorString(error.code)}.")
 
-    def _stop(self, code: str, detail: str) -> None:
+    def stop(self, code: str, detail: str) -> None:
+        """Read no further, and note why."""
         self._notes.add(code, detail)
         self.is_over = True
 
@@ -441,7 +442,7 @@ class _Reader:
     def _close_suite(self, *, is_whole: bool = False) -> None:
         """A suite has ended, or the file did before it: hold its header against what was counted."""
         suite = self._suites.pop()
-        outer = self._suite = self._suite
+        outer = self._suite = self._suites[-1]
         header = suite.header
         counted = {"tests": suite.cases, "skipped": suite.skipped}
         if is_whole:

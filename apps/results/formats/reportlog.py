@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.results.formats.cases import RED, Case, Notes, Outcome, evidence_of
-from apps.results.formats.dialects import STRICT_XPASS, UNEXPECTED_SUCCESS, WORDS, seconds_of
+from apps.results.formats.dialects import STRICT_XPASS, UNEXPECTED_SUCCESS, WORDS
 from apps.results.formats.junit import WORD_MAX
 from apps.results.formats.limits import Limits
 from apps.results.formats.texts import FORBIDDEN, REPLACEMENT, Excerpt, LineSource, json_lines
@@ -216,11 +216,12 @@ class _Reader:
         said = row.get("duration")
         if said is None:
             return
-        seconds = seconds_of(str(said), self._limits.seconds) if isinstance(said, int | float) else None
-        if seconds is None:
+        limit = self._limits.seconds
+        seconds = (test.seconds or 0.0) + said if isinstance(said, int | float) and 0 <= said <= limit else -1.0
+        if not 0 <= seconds <= limit:
             self._notes.add("time", f"The first: {self._text(said)[:20]}.")
             return
-        test.seconds = (test.seconds or 0.0) + seconds
+        test.seconds = seconds
 
     def _case(self, node: str, test: _Test) -> Case:
         """The test as one case."""
@@ -233,8 +234,8 @@ class _Reader:
             outcome, (message, trace) = Outcome.FLAKY, test.was_red
         if outcome not in RED and outcome is not Outcome.FLAKY:
             trace = ""
-        file, class_name, name = _names(node)
-        return Case(file, class_name, name, outcome, test.seconds, message, trace, test.reruns, test.word)
+        word = test.word if outcome is Outcome.UNKNOWN else ""
+        return Case(*_names(node), outcome, test.seconds, message, trace, test.reruns, word)
 
     def _node(self, row: dict[str, Any]) -> str:
         node = row.get("nodeid")

@@ -54,8 +54,8 @@ def xml_text(stream: Source, notes: Notes) -> Iterator[str]:
         text = decoder.decode(chunk)
         if _is_suspicious(chunk, text):
             text = _replaced(text, notes)
-        if held or "&#" in text:
-            text, held = _whole(held + text)
+        text, held = _whole(held + text)
+        if "&#" in text:
             text = _REFERENCE.sub(lambda found: _reference(found, notes), text)
         yield text
         chunk = stream.read(CHUNK)
