@@ -9,17 +9,19 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from apps.results.formats import junit
 from apps.results.formats.archive import Refused
-from apps.results.formats.cases import NOTES, Case, Outcome
+from apps.results.formats.cases import NOTES, Case, Notes, Outcome
 from apps.results.formats.limits import Limits
 from apps.results.formats.texts import FORBIDDEN
-from tests.results.formats.reading import read_junit, read_log, read_upload
+from tests.results.formats.reading import PATH, Read, read_junit, read_log, read_upload
 
 FILES = {path.name: path.read_bytes() for path in sorted((Path(__file__).parent / "corpus").iterdir())}
 REPORTS = [data for name, data in FILES.items() if name.endswith(".xml")]
 LOGS = [data for name, data in FILES.items() if name.endswith(".jsonl")]
 # What makes a case: an element, or a suite that lost some.
 ELEMENTS = (b"<testcase", b"<testsuite", b"<error", b"<failure")
+HEAD = 300  # bytes that a first read surely brings; encoding and document type stand in them
 # Small, so that each is met.
 LIMITS = Limits(
     depth=8, token=4_000, cases=6, running=3, line=400, message=20, trace=30, path=40, files=4, member=3_000
@@ -70,6 +72,36 @@ def test_logs(data: bytes, damage: list[tuple[float, int, bytes]], cut: float | 
     data = damaged(data, damage, cut)
     cases, notes = read_log(data, limits=limits)
     check(cases, notes, len(data.split(b"\n")))
+
+
+def without(notes: dict[str, int], codes: set[str]) -> dict[str, int]:
+    return {code: count for code, count in notes.items() if code not in codes}
+
+
+class Trickle:
+    """A file that comes a few bytes at a time."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self._stream, self._most = io.BytesIO(data), HEAD
+        self._then = most
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(min(size, self._most))
+        self._most = self._then
+        return data
+
+
+@given(st.sampled_from(REPORTS), damages, st.integers(20, 90))
+def test_it_does_not_matter_in_which_pieces_a_file_comes(
+    data: bytes, damage: list[tuple[float, int, bytes]], most: int
+) -> None:
+    data = data[:HEAD] + damaged(data[HEAD:], damage, None)
+    notes = Notes()
+    cases = list(junit.read(Trickle(data, most), path=PATH, limits=Limits(), notes=notes))
+    whole = read_junit(data)
+    # Characters are replaced before the parser sees them, so past an end by damage nobody counts them alike.
+    ahead = {"characters"}
+    assert Read(cases, without(notes.counts, ahead)) == Read(whole.cases, without(whole.notes, ahead))
 
 
 @given(st.sampled_from(REPORTS), st.floats(0, 1))
