@@ -41,14 +41,14 @@ _END64, _LOCATOR, _END64_SIZE, _LOCATOR_SIZE = b"PK\x06\x06", b"PK\x06\x07", 56,
 REFUSALS = {
     "empty": "The upload is empty. Send a report or an archive of reports.",
     "too_large": "The upload is larger than an upload may be. Send fewer reports, or compress them.",
-    "not_a_report": "The upload is no report and no archive that is read. Send JUnit XML or a pytest report log, as it "
-    "is or as zip, tar, tar.gz or gz.",
+    "not_a_report": "The upload is no report and no archive that is read. Send JUnit XML or pytest report logs, "
+    "plain or as zip, tar, tar.gz or gz.",
     "archive_damaged": "The archive cannot be opened. Send it again, or make it anew.",
     "directory": "The zip's list of files is longer than it may be. Send fewer files in one archive.",
 }
 
 
-class Refused(Exception):
+class UploadRefused(Exception):
     """An upload that is not taken: a code of REFUSALS, and what was seen."""
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -221,13 +221,13 @@ class Member:
 def members(stream: BinaryIO, *, name: str, limits: Limits, notes: Notes) -> Iterator[Member]:
     """The files of an upload, one after the other. `stream` can be sought; `notes` are the upload's own.
 
-    Raises Refused, before the first member, where there is nothing to read at all.
+    Raises UploadRefused, before the first member, where there is nothing to read at all.
     """
     size = stream.seek(0, io.SEEK_END)
     if size == 0:
-        raise Refused("empty")
+        raise UploadRefused("empty")
     if size > limits.compressed:
-        raise Refused("too_large", f"It has {size} bytes, at most {limits.compressed} are taken.")
+        raise UploadRefused("too_large", f"It has {size} bytes, at most {limits.compressed} are taken.")
     budget, kind = _Budget(limits), _outer_kind(stream)
     found: Iterator[Member]
     if kind == "zip":
@@ -241,7 +241,7 @@ def members(stream: BinaryIO, *, name: str, limits: Limits, notes: Notes) -> Ite
     elif kind in ("gzip", *READERS):
         found = iter([Member(name, limits).open(_Raw(stream), budget=budget, compressed=size)])
     else:
-        raise Refused(kind)
+        raise UploadRefused(kind)
     yield from _limited(found, budget, notes)
 
 
@@ -277,14 +277,23 @@ def _outer_kind(stream: BinaryIO) -> str:
     kind = kind_of(stream.read(_PEEK))
     stream.seek(0)
     if kind == "gzip":
-        try:
-            inner = kind_of(_Gunzip(_Raw(stream)).read(_PEEK))
-        except (zlib.error, EOFError):
+        start = _start_of(_Gunzip(_Raw(stream)))
+        stream.seek(0)
+        if not start:
             return "archive_damaged"
-        finally:
-            stream.seek(0)
-        return "tar.gz" if inner == "tar" else kind
+        return "tar.gz" if kind_of(start) == "tar" else kind
     return "not_a_report" if kind == "method" else kind
+
+
+def _start_of(source: _Gunzip) -> bytes:
+    """The first expanded bytes, as far as they can be read."""
+    start = b""
+    try:
+        while len(start) < _PEEK and (piece := source.read(_PEEK)):
+            start += piece
+    except (zlib.error, EOFError):
+        pass  # whoever reads on meets the same and says so
+    return start
 
 
 def _limited(found: Iterator[Member], budget: _Budget, notes: Notes) -> Iterator[Member]:
@@ -322,13 +331,13 @@ def _tar(stream: Expanded, limits: Limits, notes: Notes) -> Iterator[Member]:
 
 
 def _zip(stream: BinaryIO, size: int, budget: _Budget) -> Iterator[Member]:
-    """The files of a zip. Raises Refused where its list of files cannot be read."""
+    """The files of a zip. Raises UploadRefused where its list of files cannot be read."""
     limits = budget.limits
     _check_directory(stream, size, limits)
     try:
         archive = zipfile.ZipFile(stream)
     except _ZIP_ERRORS as error:
-        raise Refused("archive_damaged", f"Seen: {error}.") from None
+        raise UploadRefused("archive_damaged", f"Seen: {error}.") from None
     with archive:
         for entry in archive.infolist():
             if entry.is_dir():
@@ -360,17 +369,17 @@ def _why_not(entry: zipfile.ZipInfo) -> str:
 
 
 def _check_directory(stream: BinaryIO, size: int, limits: Limits) -> None:
-    """The standard library holds the whole list of files: look at its size before. Raises Refused."""
+    """The standard library holds the whole list of files: look at its size before. Raises UploadRefused."""
     start = max(size - _END_SIZE - _COMMENT_MAX - _LOCATOR_SIZE - _END64_SIZE, 0)
     stream.seek(start)
     end = stream.read()
     at = end.rfind(_END)
     if at < 0 or len(end) - at < _END_SIZE:
-        raise Refused("archive_damaged", "Seen: a zip that ends too early.")
+        raise UploadRefused("archive_damaged", "Seen: a zip that ends too early.")
     (length,) = struct.unpack_from("<L", end, at + _LENGTH_AT)
     at64 = at - _LOCATOR_SIZE - _END64_SIZE
     if at64 >= 0 and end.startswith(_LOCATOR, at - _LOCATOR_SIZE) and end.startswith(_END64, at64):
         (length,) = struct.unpack_from("<Q", end, at64 + _LENGTH64_AT)
     if length > limits.directory:
-        raise Refused("directory", f"It has {length} bytes, at most {limits.directory} are read.")
+        raise UploadRefused("directory", f"It has {length} bytes, at most {limits.directory} are read.")
     stream.seek(0)
