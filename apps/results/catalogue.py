@@ -240,9 +240,20 @@ def _add_step(step: Sequence[tuple[bytes, tuple[str, str, str]]]) -> int:
         missing = [step[at] for at in np.flatnonzero(ids == 0).tolist()]
         if missing:
             with cursor.copy("COPY results_test (digest, file, class_name, name) FROM STDIN") as copy:
-                for digest, parts in missing:
-                    copy.write_row((digest.hex(), *map(storable, parts)))
+                copy.write(
+                    "".join(f"{digest.hex()}\t" + "\t".join(map(_copied, parts)) + "\n" for digest, parts in missing)
+                )
     return len(missing)
+
+
+def _copied(text: str) -> str:
+    """A text as COPY's own format spells it. Nearly every one is spelled as it is."""
+    if text.isprintable() and "\\" not in text:
+        return text
+    return storable(text).translate(_COPY_ESCAPES)
+
+
+_COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 # --- skip messages ---------------------------------------------------------------------------------------------------
