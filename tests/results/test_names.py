@@ -1,5 +1,7 @@
 """A test's identity: what the rules take away, what they leave, and that nothing of the original is lost."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +156,28 @@ def test_beyond_the_limit_of_spellings_names_stay_as_they_are_written() -> None:
 def test_what_is_no_spelling_is_refused(values: list[str | int]) -> None:
     with pytest.raises(ValueError, match="is not a list of 9 values of a spelling"):
         spelling_of(values)
+
+
+HOSTILE = ["_npu", "_npu_int8", "_int8", "NPU", "test_x.", "test/", "/pytorch/test/", "./", ".", "\\", "A", "<device>"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("part", range(3))
+def test_no_name_takes_more_than_linear_time(piece: str, part: int) -> None:
+    """Eight times the text: eight times the time where it is linear, 64 times where it is quadratic."""
+
+    def seconds(length: int) -> float:
+        original = ["test_x.py", "TestX", "test_x"]
+        original[part] += piece * (length // len(piece)) + "!"
+        best = float("inf")
+        for _ in range(3):
+            many = Canonicals(words_of("npu"))
+            begun = time.process_time()
+            many.digests([(original[0], original[1], original[2])])
+            best = min(best, time.process_time() - begun)
+        return best
+
+    assert seconds(400_000) < 24 * max(seconds(50_000), 1e-3)
 
 
 def test_a_digest_tells_parts_apart() -> None:

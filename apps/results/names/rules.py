@@ -49,7 +49,7 @@ def _either(words: Iterable[str]) -> str:
 
 
 # What follows the device in a method's name, and what its name must not come down to without it.
-TAIL = re.compile(rf"(?:_(?:{_either(DTYPES)}))*")
+TAIL = re.compile(rf"(?:_(?:{_either(DTYPES)}))*+")
 NOTHING_NAMED = "test"
 
 
