@@ -85,6 +85,7 @@ READ_BY_MACHINES = {"api/v1/dispatches/": "GET", "api/v1/rejections/": "GET"}
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
+    *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("results/dayfigures", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
