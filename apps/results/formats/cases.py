@@ -130,7 +130,10 @@ NOTES: dict[str, NoteKind] = {
 
 @dataclass(slots=True)
 class Notes:
-    """What was odd about one file: how often, and the first of each kind in words. `started` is when it says it began."""
+    """What was odd about one file: how often, and the first of each kind in words.
+
+    `started` is when the file says that it began, as written; it puts reports of repeated processes in order.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so; nothing is cut silently.
+"""How much of an upload is read: one table. Past a limit the rest is left out, and a note says so.
 
 Source: docs/results.md, "Limits". Sizes are bytes unless a row says otherwise.
 """
@@ -38,6 +38,7 @@ class Limits:
     directory: int = _row(8 * MIB, "bytes", "a zip's list of files; a longer one is refused")
     path: int = _row(1_000, "characters", "the name of a file; the rest is cut")
     cases: int = _row(3_000_000, "cases", "in one file; the rest is left out")
+    running: int = _row(10_000, "cases", "of a report log that run at once; the rest is left out")
     depth: int = _row(100, "levels", "elements within one another; the file is read up to there")
     token: int = _row(16 * MIB, "bytes", "one tag with its attributes, so also one name; the file is read up to there")
     line: int = _row(64 * MIB, "bytes", "one line of a log; a longer one is left out")
