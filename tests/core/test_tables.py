@@ -39,6 +39,8 @@ from apps.relay.models import (
     Omission,
     TimeLimit,
 )
+from apps.results import catalogue
+from apps.results.aliases import alias_test
 from apps.results.services import recount
 from tests.architecture.test_routes import TABLES
 from tests.factories.checks import check, rerun
@@ -46,6 +48,7 @@ from tests.factories.jobs import callback, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, member_of, user
 from tests.factories.proposals import CARD, proposal, returned
 from tests.factories.tables import the_rest
+from tests.factories.tests import catalogued
 
 pytestmark = pytest.mark.django_db
 URL = "/admin/"
@@ -82,6 +85,9 @@ def rows(db: None) -> Any:
     returned(proposal(by=member), words="said in confidence")
     Notice.objects.update(error="{'ci@zephyr.example': (550, b'no such user')}")
     recount(days=60, now=now())
+    alias_test(old=catalogued("test_a"), new=catalogued("test_b"), reason="renamed", actor=TESTS, now=now())
+    catalogue.reason_ids(["requires CUDA"])
+    catalogue.fill_search(steps=1)
     Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})
     return repository
 
