@@ -32,9 +32,7 @@ def test_reports_are_files_of_one_folder(monkeypatch: pytest.MonkeyPatch, url: s
         ("reports", "has no scheme"),
     ],
 )
-def test_any_other_storage_is_refused_and_no_secret_shown(
-    monkeypatch: pytest.MonkeyPatch, url: str, seen: str
-) -> None:
+def test_any_other_storage_is_refused_and_no_secret_shown(monkeypatch: pytest.MonkeyPatch, url: str, seen: str) -> None:
     monkeypatch.setenv("ACCELHUB_STORAGE_URL", url)
     found = storage_is_supported(None)
     assert [(error.id, error.msg) for error in found] == [
