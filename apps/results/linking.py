@@ -113,7 +113,8 @@ def _judge(job: Job, now: datetime.datetime) -> int:
     """All of a job's uploads together say one thing: a job may bring one for each variant."""
     uploads = list(Upload.objects.filter(job=job, tests__isnull=False).exclude(report__state=ReportState.REMOVED))
     tests, failing = (sum(getattr(upload, name) for upload in uploads) for name in ("tests", "failing"))
-    agree = agreement(job.conclusion, tests=tests, failing=failing)
+    is_whole = all(upload.is_whole for upload in uploads)
+    agree = agreement(job.conclusion, tests=tests, failing=failing, is_whole=is_whole)
     if not judge_by_tests(job=job, agree=agree, now=now):
         return 0
     verdict = {True: TestsVerdict.CORROBORATED.value, False: TestsVerdict.CONTRADICTED.value, None: ""}[agree]
@@ -136,11 +137,14 @@ def _flag_reports(uploads: Iterable[Upload], *, is_contradicted: bool, now: date
             Report.objects.filter(pk=report.pk).update(flags=sorted(flags), changed_at=now)
 
 
-def agreement(conclusion: str, *, tests: int, failing: int) -> bool | None:
+def agreement(conclusion: str, *, tests: int, failing: int, is_whole: bool) -> bool | None:
     """Whether tests agree with their job's conclusion: a success without tests, or with failing ones, is contradicted;
-    a failure with failing ones is corroborated; of a failure without, and of all else, they say nothing."""
+    a failure with failing ones is corroborated; of a failure without, of what could
+    not be read to its end, and of all else they say nothing."""
     if conclusion == "success":
-        return tests > 0 and failing == 0
+        if not tests or failing:
+            return False
+        return True if is_whole else None
     if conclusion == "failure" and failing:
         return True
     return None

@@ -229,8 +229,8 @@ class Report(models.Model):
 class Upload(models.Model):
     """One shard of a report, as it came: of which job, and what was sent. `digest` is that of its parts, in order.
 
-    `tests` and `failing` are what the parse found in this shard alone; `verdict` is what they say about the job, at
-    its revision `judged_revision`.
+    `tests` and `failing` are what the parse found in this shard alone, `is_whole` whether it could read all of it;
+    `verdict` is what they say about the job, at its revision `judged_revision`.
     """
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="uploads")
@@ -247,6 +247,7 @@ class Upload(models.Model):
     claims = models.JSONField()
     tests = models.IntegerField(null=True, blank=True)
     failing = models.IntegerField(null=True, blank=True)
+    is_whole = models.BooleanField(default=False)
     verdict = models.CharField(max_length=20, choices=TestsVerdict.choices, blank=True)
     judged_revision = models.IntegerField(null=True, blank=True)
     received_at = models.DateTimeField()

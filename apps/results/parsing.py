@@ -144,13 +144,21 @@ class _File(NamedTuple):
         return cls(name, state, parsed, dropped, said, notes.is_incomplete)
 
 
+class Shard(NamedTuple):
+    """What one upload comes to by itself. `is_whole`: every file was read to its end, and every outcome is known."""
+
+    tests: int
+    failing: int
+    is_whole: bool
+
+
 @dataclass
 class Read:
-    """A report's uploads, read: one case a test, what each shard came to, and how reading each file went."""
+    """A report's uploads, read: one case a test, what each upload came to, and how reading each file went."""
 
     cases: list[Case] = field(default_factory=list)
     files: list[_File] = field(default_factory=list)
-    shards: dict[int, tuple[int, int]] = field(default_factory=dict)
+    shards: dict[int, "Shard"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ def _parse(lease: leases.Lease, clock: Clock) -> str:
     uploads = list(Upload.objects.filter(report=report).prefetch_related("parts").order_by("shard"))
     pulse = Pulse(lease, clock, sum(upload.bytes for upload in uploads))
     read = _read(uploads, pulse)
-    if all(file.is_refused for file in read.files):
+    if read.files and all(file.is_refused for file in read.files):
         leases.fail(lease, why=read.files[0].notes[0]["says"], now=clock())
         return FAILED
     pulse.beat(READ_SHARE)
@@ -206,9 +214,11 @@ def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
     read = Read()
     of_uploads: list[tuple[int, list[Case]]] = []
     for upload in uploads:
+        before = len(read.files)
         settled = list(settle(_ordered(upload, read.files, pulse)))
-        failing = int(np.isin(_codes(settled), FAILING).sum())
-        read.shards[upload.pk] = (len(settled), failing)
+        codes = _codes(settled)
+        is_whole = not any(file.is_incomplete for file in read.files[before:]) and Outcome.UNKNOWN not in codes
+        read.shards[upload.pk] = Shard(len(settled), int(np.isin(codes, FAILING).sum()), is_whole)
         of_uploads.append((upload.run_attempt, settled))
     read.cases = of_uploads[0][1] if len(of_uploads) == 1 else list(settle(of_uploads))
     return read
@@ -230,7 +240,7 @@ def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list
             for member in archive.members(watched, name=part.name, limits=Limits(), notes=notes):
                 cases = list(member.cases())
                 yield _File.of(member.path, member.notes, len(cases)), member.notes.started, cases
-        except archive.Refused as refused:
+        except archive.UploadRefused as refused:
             said = [{"code": refused.code, "count": 1, "says": str(refused)}]
             yield _File(part.name, FileState.UNREAD, 0, 0, said, is_incomplete=True, is_refused=True), "", []
     if notes.counts:
@@ -363,8 +373,8 @@ def _finish(
     ReportFile.objects.bulk_create(rows, batch_size=_ROWS_AT_ONCE)
     Finding.objects.bulk_create(made.findings, batch_size=_ROWS_AT_ONCE)
     for upload in uploads:
-        tests, failing = read.shards[upload.pk]
-        Upload.objects.filter(pk=upload.pk).update(tests=tests, failing=failing, judged_revision=None)
+        shard = read.shards[upload.pk]._asdict()
+        Upload.objects.filter(pk=upload.pk).update(**shard, judged_revision=None)
     if locked.outcomes_name not in ("", made.outcomes_name):
         wake(FILE_UNWANTED, [locked.outcomes_name], now=now)
     if locked.wanted > lease.revision:

@@ -56,6 +56,7 @@ CORROBORATED = ("success", ["corroborated"], "corroborated", "corroborated")
         (GREEN, "success", CORROBORATED, "corroborated"),
         (RED, "success", CONTRADICTED, "contradicted"),
         (NONE, "success", CONTRADICTED, "contradicted"),
+        (GREEN[:-12], "success", ("success", [], "self-reported", "self-reported"), ""),
         (RED, "failure", ("failure", ["corroborated"], "corroborated", "corroborated"), "corroborated"),
         (GREEN, "failure", ("failure", [], "self-reported", "self-reported"), ""),
     ],
@@ -73,9 +74,12 @@ def test_a_job_hears_what_its_tests_say_whichever_comes_first(
     sent = Upload.objects.get()
     assert (sent.verdict, sent.job) == (verdict, Job.objects.get())
     is_contradicted = verdict == "contradicted"
-    assert ("contradicts_job" in Report.objects.get().flags) is is_contradicted
+    report = Report.objects.get()
+    assert ("contradicts_job" in report.flags) is is_contradicted
     page = Page(Client().get(f"/jobs/{Job.objects.get().public_id}/"))
     assert ("the tests that it uploaded do not" in page.text) is is_contradicted
+    assert page.facts["about"]["Test reports"] == f"default, {report.total} tests"
+    assert f"/reports/{report.public_id}/" in page.links
 
 
 def test_an_upload_before_the_first_callback_finds_its_job_later(kestrel: Downstream) -> None:
@@ -124,16 +128,20 @@ def test_where_several_jobs_fit_none_is_meant(kestrel: Downstream) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "tests", "failing", "expected"),
+    ("conclusion", "tests", "failing", "is_whole", "expected"),
     [
-        ("success", 5, 0, True),
-        ("success", 5, 1, False),
-        ("success", 0, 0, False),
-        ("failure", 5, 1, True),
-        ("failure", 5, 0, None),
-        ("timed_out", 5, 1, None),
-        ("cancelled", 0, 0, None),
+        ("success", 5, 0, True, True),
+        ("success", 5, 0, False, None),
+        ("success", 5, 1, True, False),
+        ("success", 5, 1, False, False),
+        ("success", 0, 0, True, False),
+        ("failure", 5, 1, False, True),
+        ("failure", 5, 0, True, None),
+        ("timed_out", 5, 1, True, None),
+        ("cancelled", 0, 0, True, None),
     ],
 )
-def test_what_tests_say_about_a_conclusion(conclusion: str, tests: int, failing: int, expected: bool | None) -> None:
-    assert agreement(conclusion, tests=tests, failing=failing) is expected
+def test_what_tests_say_about_a_conclusion(
+    conclusion: str, tests: int, failing: int, is_whole: bool, expected: bool | None
+) -> None:
+    assert agreement(conclusion, tests=tests, failing=failing, is_whole=is_whole) is expected

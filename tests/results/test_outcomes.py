@@ -203,14 +203,3 @@ def test_a_file_of_another_format_is_refused(metadata: dict[bytes, bytes] | None
 )
 def test_milliseconds(seconds: float | None, expected: int) -> None:
     assert outcomes.milliseconds(seconds) == expected
-
-
-def test_files_lie_in_the_data_folder() -> None:
-    from django.conf import settings
-
-    from accelhub import settings as ours
-
-    assert ours.STORAGES["default"] == {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": settings.DATA_DIR / "files"},
-    }
