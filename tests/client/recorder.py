@@ -40,7 +40,7 @@ class Asked:
             (
                 str(part.get_param("name", header="content-disposition")),
                 part.get_filename() or "",
-                part.get_payload(decode=True),  # type: ignore[misc]
+                part.get_payload(decode=True),
             )
             for part in message.iter_parts()  # type: ignore[attr-defined]
         ]
