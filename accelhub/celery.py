@@ -23,6 +23,8 @@ app.autodiscover_tasks()
 HEAVY = "heavy"
 app.conf.task_routes = {
     "apps.audit.tasks.verify_chain": {"queue": HEAVY},
+    "apps.results.tasks_reports.parse_report": {"queue": HEAVY},
+    "apps.results.tasks.fill_search": {"queue": HEAVY},
 }
 
 # What runs by itself, how often (seconds), and why.
@@ -40,6 +42,9 @@ BEAT = [
     ("apps.relay.tasks_upstream.settle_graph", 60, "commits to be placed whose task was lost, or whose turn has come"),
     ("apps.relay.tasks_upstream.compare_delivery_log", 300, "webhooks that GitHub sent and the hub did not get"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
+    ("apps.results.tasks_reports.sweep_reports", 30, "reports whose worker died or whose task was lost"),
+    ("apps.results.tasks_reports.look_up_claimed_commits", 300, "commits that reports name, asked upstream about"),
+    ("apps.results.tasks.fill_search", 60, "tests that reports have named and nobody can search for yet"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),

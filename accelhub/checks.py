@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, Tags, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from accelhub.env import is_loopback
+from accelhub.env import is_loopback, storage_url
 from apps.platforms.authority import AUTHORITIES, FILE, address
 from apps.relay.modes import MODES
 
@@ -206,6 +206,20 @@ def mode_is_known(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = "Use up to 40 letters, digits, dots, lines or underscores: the names of check runs begin with it."
         errors.append(Error(f"ACCELHUB_CHECK_PREFIX is {settings.CHECK_PREFIX!r}.", hint=hint, id="accelhub.E023"))
     return errors
+
+
+@register(TAG, Tags.security)
+def storage_is_supported(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Reports are kept as files. An object store needs a client of 20 MB that no other part of the hub uses; a folder
+    that such a store is mounted at serves as well."""
+    url = urlsplit(storage_url())
+    is_folder = url.scheme == "file" and not url.netloc and url.path.startswith("/")
+    if is_folder or not storage_url():
+        return []
+    hint = "Unset it for the data folder, or write file:///an/absolute/folder; object stores are not built in."
+    # Only the scheme is shown: what follows it may hold a password.
+    seen = f"begins with {url.scheme}:" if url.scheme else "has no scheme"
+    return [Error(f"ACCELHUB_STORAGE_URL {seen}, and only files are supported.", hint=hint, id="accelhub.E024")]
 
 
 def _is_trusted(address: str) -> bool:

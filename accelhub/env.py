@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -119,6 +120,23 @@ def mail() -> dict:
         "EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend",
         "EMAIL_FILE_PATH": str(paths().data / "mail"),
     }
+
+
+def storage(data: Path) -> dict[str, Any]:
+    """Django's entry of STORAGES for reports: files in the data folder, or in the one that ACCELHUB_STORAGE_URL names
+    as `file:///…`. Any other scheme is refused by a system check (accelhub.E024), and files are used meanwhile."""
+    url = urlsplit(storage_url())
+    folder = Path(unquote(url.path)) if url.scheme == "file" and not url.netloc and url.path else data / "files"
+    private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    return {
+        "BACKEND": "apps.core.storage.DurableFiles",
+        "OPTIONS": {"location": str(folder), "allow_overwrite": True, **private},
+    }
+
+
+def storage_url() -> str:
+    """Where reports are stored; '' is the data folder."""
+    return env.str("ACCELHUB_STORAGE_URL", "")
 
 
 def _refuse_scheme(name: str, url: str, known: tuple[str, ...], example: str) -> None:

@@ -4,7 +4,7 @@ import json
 from urllib.parse import urlsplit
 
 from accelhub import demo
-from accelhub.env import BASE_DIR, broker_url, database, env, is_loopback, mail, paths, redis_url
+from accelhub.env import BASE_DIR, broker_url, database, env, is_loopback, mail, paths, redis_url, storage
 
 DATA_DIR = paths().data
 
@@ -71,6 +71,10 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A webhook may carry 25 MB (GitHub's own limit); the callback route has its own, smaller cap.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 26_214_400
+# Files of one upload. Django counts them as they come in.
+DATA_UPLOAD_MAX_NUMBER_FILES = 100
+# Where uploads lie while they come in: beside their place, so that moving them there copies nothing.
+INCOMING_DIR = DATA_DIR / "incoming"
 
 from csp.constants import NONE, SELF  # noqa: E402
 
@@ -187,8 +191,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Uploaded reports and what is made of them.
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": storage(DATA_DIR),
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 

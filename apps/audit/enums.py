@@ -54,7 +54,12 @@ class Action(models.TextChoices):
     MEMBER_REMOVED = "platform.member_removed", "Member removed"
     INVITATION_CREATED = "platform.invitation_created", "Invitation created"
     INVITATION_WITHDRAWN = "platform.invitation_withdrawn", "Invitation withdrawn"
+    TEST_ALIASED = "test.aliased", "Test renamed"
+    TEST_ALIAS_REMOVED = "test.alias_removed", "Test's renaming taken back"
     CHECK_RESENT = "check.resent", "Check run sent again"
+    SOURCE_ADDED = "platform.source_added", "Upstream workflow reports for it"
+    SOURCE_REMOVED = "platform.source_removed", "Upstream workflow no longer reports for it"
+    REPORT_REMOVED = "report.removed", "Report taken down"
     TOKEN_CREATED = "user.token_created", "API token created"
     TOKEN_REVOKED = "user.token_revoked", "API token revoked"
 

@@ -66,11 +66,22 @@ CODES: dict[str, Code] = {
     "dispatch_state": Code(
         409, "The dispatch was not given up", "Look at the dispatch again: it may have been sent meanwhile."
     ),
+    "alias_taken": Code(
+        409, "The test already stands in another alias", "Remove that alias first: aliases form no chains."
+    ),
     "participation_stale": Code(
         409, "The participation has changed meanwhile", "Look at it again, then write what should hold."
     ),
     "token_reused": Code(
         409, "The token was used for another body", "Ask the CI for a fresh OIDC token for every callback."
+    ),
+    "report_conflict": Code(
+        409,
+        "The report was uploaded otherwise",
+        "Give each run's report a `report_key` of its own, and each of its shards its own number.",
+    ),
+    "report_removed": Code(
+        409, "The report was taken down", "Ask the hub's maintainers: the reason stands on the report's page."
     ),
     "check_not_given_up": Code(
         409, "The check run was not given up", "Look at the list again: it is sent, or waits for its next attempt."
@@ -99,6 +110,9 @@ CODES: dict[str, Code] = {
     ),
     "too_large": Code(413, "The request is too large", "Send less: the limit stands in `detail`."),
     "media_type": Code(415, "This content type is not read here", "Send application/json."),
+    "quota_used": Code(
+        429, "The day's bytes are used up", "Upload the rest after Retry-After, or less: compress it, leave logs out."
+    ),
     "rate_limited": Code(429, "Too many requests", "Wait as long as the Retry-After header says."),
     "internal": Code(500, "The hub failed", "Try again; tell the hub's operators if it stays."),
     "github_unavailable": Code(503, "GitHub does not answer", "Try again in a few minutes."),

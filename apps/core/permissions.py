@@ -23,6 +23,8 @@ class Permission(enum.StrEnum):
     DISPATCH_RESEND = "dispatch:resend"
     REJECTION_VIEW = "rejection:view"
     CHECK_RESEND = "check:resend"
+    REPORT_VIEW_PRIVATE = "report:view_private"
+    REPORT_REMOVE = "report:remove"
     RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 

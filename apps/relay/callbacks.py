@@ -25,6 +25,8 @@ from apps.relay.enums import Answer, Flag, JobStatus
 log = logging.getLogger(__name__)
 
 _RACES = 10
+# Refusals of these statuses are counted, and stand on the page of rejections.
+COUNTED_STATUSES = frozenset({401, 403, 409, 429})
 # The reporter gives up after ten seconds; up to three requests to GitHub must fit into them.
 PIN_TIMEOUT_SECONDS = 2
 
@@ -51,7 +53,7 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     callback = fields.read(raw)
     if standing is None:
         return Outcome(Answer.IGNORED)
-    _compare_claims(identity, callback)
+    compare_claims(identity, run_id=callback.run_id, run_attempt=callback.run_attempt, within="workflow.")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
         with contextlib.suppress(store.Raced):  # then all of it again
@@ -149,16 +151,18 @@ def _spelled(counts: policy.Counts) -> str:
     return f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped of {counts.total}"
 
 
-def _compare_claims(identity: Identity, callback: fields.Callback) -> None:
+def compare_claims(identity: Identity, *, run_id: str, run_attempt: int, within: str) -> None:
+    """Whether a body is about the run of its token. `within`: what the fields' names begin with. Raises Problem
+    `claims_contradict`."""
     for name, claimed, said in (
-        ("run_id", identity.run_id, callback.run_id),
-        ("run_attempt", identity.run_attempt, callback.run_attempt),
+        ("run_id", identity.run_id, run_id),
+        ("run_attempt", identity.run_attempt, run_attempt),
     ):
         if claimed is not None and claimed != said:
             raise Problem(
                 "claims_contradict",
-                f"workflow.{name}: the body says {said}, the token of this run says {claimed}.",
-                f"workflow.{name}",
+                f"{within}{name}: the body says {said}, the token of this run says {claimed}.",
+                f"{within}{name}",
             )
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import connection
@@ -31,8 +32,16 @@ def look_up_commits(*, now: datetime.datetime) -> int:
 
     A commit of a delivery is known without asking. When GitHub fails, what is left waits for the next time.
     """
+    answered = ask_about(_unknown_shas(), now=now)
+    with connection.cursor() as cursor:
+        cursor.execute(_FLAG, {"now": now, "events": list(UNDISPATCHED_EVENTS)})
+    return answered
+
+
+def ask_about(shas: Iterable[str], *, now: datetime.datetime) -> int:
+    """Ask GitHub whether upstream has these commits, and keep what it says. Returns how many were answered for."""
     answered = 0
-    for sha in _unknown_shas():
+    for sha in shas:
         try:
             is_known = Delivery.objects.filter(head_sha=sha).exists() or client().knows_commit(
                 settings.UPSTREAM_REPO, sha
@@ -44,8 +53,6 @@ def look_up_commits(*, now: datetime.datetime) -> int:
             [CommitLookup(sha=sha, is_known=is_known, looked_up_at=now)], ignore_conflicts=True
         )
         answered += 1
-    with connection.cursor() as cursor:
-        cursor.execute(_FLAG, {"now": now, "events": list(UNDISPATCHED_EVENTS)})
     return answered
 
 

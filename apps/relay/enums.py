@@ -59,6 +59,8 @@ class Flag(models.TextChoices):
     HELD = "held", "held: sent under a new owner of the repository, counts only once that owner is accepted"
     RELAYED = "relayed", "forwarded by the relay, whose word its identity is"
     IMPORTED = "imported", "imported from the relay's history"
+    CORROBORATED = "corroborated", "the tests that it uploaded agree with it"
+    TESTS_CONTRADICT = "tests_contradict", "it says success, the tests that it uploaded do not"
 
 
 class Provenance(models.TextChoices):

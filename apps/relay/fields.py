@@ -311,3 +311,8 @@ def _kind(value: Any) -> str:
 
 def _listed(words: Any) -> str:
     return ", ".join(words)
+
+
+# For other tables of fields, whose values are read like these.
+read_text, read_id, read_number_id, read_attempt, read_choice = _text, _id, _number_id, _attempt, _choice
+refuse = _refuse

@@ -18,6 +18,9 @@ REASONS = (
     "never_dispatched",
     "dispatch_token_wrong",
     "completion_conflict",
+    "report_conflict",
+    "report_removed",
+    "quota_used",
     "token_reused",
     "rate_limited",
 )

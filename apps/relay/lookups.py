@@ -105,7 +105,7 @@ def _judge(job: Job, finding: Finding, now: datetime.datetime) -> bool:
             revision=F("revision") + 1,
         )
         if changed and bucket != job.bucket:
-            _tell_of(job, now)
+            tell_of(job, now)
     return changed == 1
 
 
@@ -165,12 +165,12 @@ def _close(job: Job, said: str, now: datetime.datetime) -> bool:
         revision=F("revision") + 1,
     )
     if changed:
-        _tell_of(job, now)
+        tell_of(job, now)
     return changed == 1
 
 
-def _tell_of(job: Job, now: datetime.datetime) -> None:
-    """Wake whoever heeds a job, which has just gone one revision further."""
+def tell_of(job: Job, now: datetime.datetime) -> None:
+    """Wake whoever heeds a job, which was read as it is here and has just gone one revision further."""
     wake_days_of(job, now=now)
     if job.pr_number is not None and job.repository.level >= CHECKS_FROM:
         wake(JOB_FOR_CHECKS, [f"{job.pk}:{job.revision + 1}"], now=now)

@@ -147,6 +147,7 @@ def worst_bucket(buckets: Iterable[str]) -> str | None:
 # --- trust ------------------------------------------------------------------------------------------------------
 
 VERIFIED, MEASURED, SELF_REPORTED, CONTRADICTED = "verified", "measured", "self-reported", "contradicted"
+CORROBORATED = "corroborated"
 RELAY_VERIFIED = "relay-verified"
 # What a flag says about a figure, over what the bucket says.
 TRUST_BY_FLAG: dict[str, dict[str, str]] = {
@@ -160,8 +161,8 @@ def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags
     """How far each figure of a job can be trusted: identity, timing, conclusion, counts.
 
     Identity is proved by the signed token, or is the relay's word where the relay passed it on. The rest is the
-    downstream's word, as long as nothing speaks for it or against it: GitHub's record or the job's own counts for the
-    conclusion, the hub's clock for the times.
+    downstream's word, as long as nothing speaks for it or against it: GitHub's record, the job's own counts or the
+    tests that it uploaded for the conclusion, the hub's clock for the times.
     """
     flags, conclusion = set(flags), SELF_REPORTED
     if bucket == Bucket.CONTRADICTED:
@@ -170,13 +171,17 @@ def trust_of(bucket: str, *, verdict: str = "", failed: int | None = None, flags
         conclusion = MEASURED
     elif verdict == Verdict.VERIFIED:
         conclusion = VERIFIED
-    # Where GitHub contradicts the conclusion, the counts are at fault only if they do so too.
-    are_counts_at_fault = bucket == Bucket.CONTRADICTED and (verdict != Verdict.CONTRADICTED or bool(failed))
+    elif Flag.CORROBORATED in flags:
+        conclusion = CORROBORATED
+    # Where another record contradicts the conclusion, the counts are at fault only if they do so too.
+    is_by_another = verdict == Verdict.CONTRADICTED or Flag.TESTS_CONTRADICT in flags
+    are_counts_at_fault = bucket == Bucket.CONTRADICTED and (not is_by_another or bool(failed))
+    stated = CORROBORATED if Flag.CORROBORATED in flags else SELF_REPORTED
     trust = {
         "identity": VERIFIED,
         "timing": SELF_REPORTED,
         "conclusion": conclusion,
-        "counts": CONTRADICTED if are_counts_at_fault else SELF_REPORTED,
+        "counts": CONTRADICTED if are_counts_at_fault else stated,
     }
     for flag in flags:
         trust |= TRUST_BY_FLAG.get(flag, {})

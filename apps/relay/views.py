@@ -21,7 +21,6 @@ from apps.relay.enums import Answer
 log = logging.getLogger(__name__)
 
 _DELIVERY_ID = re.compile(r"[0-9A-Za-z-]{1,100}", re.ASCII)
-COUNTED_STATUSES = frozenset({401, 403, 409, 429})
 
 
 @csrf_exempt
@@ -102,7 +101,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         standing = callbacks.resolve(identity=caller, now=moment)
         outcome = callbacks.accept(identity=caller, standing=standing, raw=request.body, now=moment)
     except Problem as problem:
-        if problem.row.status in COUNTED_STATUSES:
+        if problem.row.status in callbacks.COUNTED_STATUSES:
             callbacks.count_rejection(problem=problem, identity=caller, standing=standing, now=moment)
         raise
     if outcome.answer is Answer.IGNORED:

@@ -6,6 +6,32 @@ from django.db.models import Q
 
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
+from apps.results.models_catalogue import Alias, Reason, SearchedTest, Test
+from apps.results.models_reports import (
+    Finding,
+    InTreeSource,
+    Removal,
+    Report,
+    ReportFile,
+    Upload,
+    UploadPart,
+)
+
+# Django looks for models here.
+__all__ = [
+    "Alias",
+    "DayFigures",
+    "Finding",
+    "InTreeSource",
+    "Reason",
+    "Removal",
+    "Report",
+    "ReportFile",
+    "SearchedTest",
+    "Test",
+    "Upload",
+    "UploadPart",
+]
 
 
 class DayFigures(models.Model):

@@ -5,11 +5,13 @@ import datetime
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.results import services
+from apps.results import catalogue, services
 
 _AT_ONCE = 50
 # A callback that found its wake-up waiting, as it was being handed on, commits within this time.
 _SETTLE_SECONDS = 2
+# So many steps of the search index a turn: half a minute's work at most.
+_SEARCH_STEPS = 20
 
 
 def enqueue_counts(keys: list[str]) -> None:
@@ -33,3 +35,9 @@ def count_days(keys: list[str]) -> None:
 def _day_of(key: str) -> services.RepositoryDay:
     repository_id, _, day = key.partition(":")
     return int(repository_id), datetime.date.fromisoformat(day)
+
+
+@shared_task
+def fill_search() -> int:
+    """Put tests that are new to the catalogue under the search index."""
+    return catalogue.fill_search(steps=_SEARCH_STEPS)

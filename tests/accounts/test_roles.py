@@ -18,24 +18,26 @@ PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VI
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
+REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
 
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}),
+        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT}),
         Role.MAINTAINER: (
-            {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER},
+            {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
+            | {REPORT, TAKE_DOWN},
             set(),
         ),
         Role.OPERATOR: (
-            {REJECTION, RELAY, COMPONENT, TABLES, HEALTH, LIST, CHECK, PIPELINE, TRANSFER, *OUTBOX},
+            {REJECTION, RELAY, COMPONENT, TABLES, HEALTH, LIST, CHECK, PIPELINE, TRANSFER, TAKE_DOWN, *OUTBOX},
             set(),
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, *OUTBOX},
+            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, *OUTBOX},
             set(),
         ),
     }
@@ -52,7 +54,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT}
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT}
     assert allows_on_own_platform(permission) is (permission in own)
 
 

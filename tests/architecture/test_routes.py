@@ -22,6 +22,10 @@ ROUTES: dict[str, Access] = {
     "platforms/": Open.PUBLIC,
     "platforms/<slug:slug>/": Open.PUBLIC,
     "jobs/<uuid:public_id>/": Open.PUBLIC,
+    # For those who may not see it, a report does not exist.
+    "reports/<uuid:public_id>/": Open.PUBLIC,
+    "reports/<uuid:public_id>/raw/<str:sha256>/": Open.SIGNED_IN,
+    "reports/<uuid:public_id>/remove/": Permission.REPORT_REMOVE,
     "pr/<int:number>/": Open.PUBLIC,
     "commit/<str:sha>/": Open.PUBLIC,
     "rejections/": Open.SIGNED_IN,
@@ -71,6 +75,8 @@ ROUTES: dict[str, Access] = {
     "api/v1/dispatches/": Permission.DISPATCH_VIEW,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "api/v1/rejections/": Open.SIGNED_IN,
+    "api/v1/^reports/?$": Open.SIGNED,
+    "api/v1/reports/<uuid:public_id>/": Open.PUBLIC,
     "api/crcr/^results/?$": Open.SIGNED,
     "docs/errors/<slug:code>": Open.PUBLIC,
     "healthz": Open.PUBLIC,
@@ -79,13 +85,19 @@ ROUTES: dict[str, Access] = {
 
 
 # Machine routes that are read; the others take a POST.
-READ_BY_MACHINES = {"api/v1/dispatches/": "GET", "api/v1/rejections/": "GET"}
+READ_BY_MACHINES = {
+    "api/v1/dispatches/": "GET",
+    "api/v1/rejections/": "GET",
+    "api/v1/reports/<uuid:public_id>/": "GET",
+}
 
 # What the tables at /admin/ show. Each has two addresses, and neither takes anything.
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
-    *("results/dayfigures", "platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
+    *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
+    *("results/alias", "results/reason", "results/searchedtest", "results/test"),
+    *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup"),
@@ -129,6 +141,7 @@ def address(route: str) -> str:
         "<int:seq>": "1",
         "<int:number>": "7",
         "<str:sha>": "1234567",
+        "<str:sha256>": "00",
         "<slug:code>": "csrf",
         "<uuid:public_id>": str(uuid.UUID(int=7)),
         "^": "",
@@ -191,6 +204,8 @@ def test_who_has_no_role_is_refused_by_every_route_that_asks_for_a_permission(cl
 def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
     others = {
         "jobs/<uuid:public_id>/": 404,
+        "reports/<uuid:public_id>/": 404,
+        "api/v1/reports/<uuid:public_id>/": 404,
         "pr/<int:number>/": 404,
         "commit/<str:sha>/": 404,
         "proposals/<uuid:public_id>/": 404,

@@ -9,8 +9,8 @@ from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.core.errors import CODES
 from apps.platforms.models import Repository
+from apps.relay.callbacks import COUNTED_STATUSES
 from apps.relay.forms import REASONS
-from apps.relay.views import COUNTED_STATUSES
 from tests.factories.jobs import days_ago, rejection
 from tests.factories.listing import listed, member_of, user
 from tests.factories.pages import Page

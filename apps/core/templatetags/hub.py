@@ -61,6 +61,13 @@ STATUS: dict[str, tuple[str, str]] = {
     "merged": ("good", "●"),
     "closed": ("quiet", "⊘"),
     "failed": ("bad", "■"),
+    # reports and their files
+    "parsing": ("info", "◐"),
+    "ready": ("good", "●"),
+    "removed": ("quiet", "⊘"),
+    "parsed": ("info", "◆"),
+    "partial": ("warn", "▲"),
+    "unread": ("quiet", "⊘"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),

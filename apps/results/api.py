@@ -1,0 +1,58 @@
+"""The API of reports: what became of an upload."""
+
+import uuid
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.core.permissions import Open
+from apps.results.models import Report
+from apps.results.report_selectors import missing_shards, report_or_404
+
+
+class FileOut(serializers.Serializer[Any]):
+    """One file of a report, and how reading it went."""
+
+    name = serializers.CharField()
+    state = serializers.CharField()
+    parsed = serializers.IntegerField()
+    dropped = serializers.IntegerField()
+    notes = serializers.JSONField()
+
+
+class ReportOut(serializers.Serializer[Report]):
+    """A receipt. `progress` in per cent; `counts` null until it is parsed; `reason`: why it failed or was removed."""
+
+    id = serializers.UUIDField(source="public_id")
+    variant = serializers.CharField()
+    state = serializers.CharField()
+    progress = serializers.IntegerField()
+    counts = serializers.DictField(allow_null=True)
+    files = FileOut(many=True)
+    flags = serializers.ListField()
+    shards = serializers.SerializerMethodField()
+    reason = serializers.SerializerMethodField()
+
+    def get_shards(self, report: Report) -> dict[str, Any]:
+        is_removed = hasattr(report, "removal")
+        return {"declared": report.shards, "missing": [] if is_removed else missing_shards(report)}
+
+    def get_reason(self, report: Report) -> str:
+        return report.removal.reason if hasattr(report, "removal") else report.failure
+
+
+class ReportView(APIView):
+    """`GET /api/v1/reports/<id>/`: the receipt of an upload: public from L2 up, below that for the platform's
+    members and maintainers.
+
+    200 `{id, variant, state, progress, counts {total, passed, failed, error, skipped, xfailed, xpassed, flaky, lost,
+    unknown} or null, files [{name, state, parsed, dropped, notes}], flags, shards {declared, missing}, reason}`; 404.
+    """
+
+    access = Open.PUBLIC
+
+    def get(self, request: Request, public_id: uuid.UUID) -> Response:
+        return Response(ReportOut(report_or_404(public_id, request.user)).data)

@@ -1,0 +1,196 @@
+"""The outcomes of a report as one Parquet file in Django's storage: open data, which any reader reads as it lies.
+
+A row a test, in ascending order of its number in the catalogue, in row groups with statistics: a column is read alone,
+and one test's row without the others. docs/names-and-skips.md says what columns and metadata mean.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from numpy.typing import NDArray
+
+from apps.results.formats.cases import Outcome
+from apps.results.names.canonical import Spelling, spelling_of
+
+FORMAT = 1
+KEY = b"accelhub"
+ROWS_A_GROUP = 65_536
+MS_MAX = 2**31 - 1
+ATTEMPTS_MAX = 2**15 - 1
+
+SCHEMA = pa.schema(
+    [
+        pa.field("test", pa.int64(), nullable=False),
+        pa.field("outcome", pa.int8(), nullable=False),
+        pa.field("attempts", pa.int16(), nullable=False),
+        pa.field("ms", pa.int32()),
+        pa.field("reason", pa.int32()),
+        pa.field("spelling", pa.int32(), nullable=False),
+    ]
+)
+# What the columns mean, for people. docs/names-and-skips.md prints it.
+COLUMNS: Mapping[str, str] = {
+    "test": "the test's number in the catalogue; ascending, each once",
+    "outcome": ", ".join(f"{outcome.value} {outcome.label}" for outcome in Outcome),
+    "attempts": "how often it was run in this report",
+    "ms": "how long it took, in milliseconds; null where nobody said",
+    "reason": "the number of the skip's message in the catalogue; null where it was not skipped",
+    "spelling": "which of the file's `spellings` says how this report writes the name",
+}
+assert set(COLUMNS) == set(SCHEMA.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """A report's outcomes, row by row in any order. `ms` and `reason` hold -1 where there is none."""
+
+    test: NDArray[np.int64]
+    outcome: NDArray[np.int8]
+    attempts: NDArray[np.int16]
+    ms: NDArray[np.int32]
+    reason: NDArray[np.int32]
+    spelling: NDArray[np.int32]
+    spellings: Sequence[Spelling]
+
+
+class Row(NamedTuple):
+    """One test's outcome."""
+
+    outcome: Outcome
+    attempts: int
+    ms: int | None
+    reason: int | None
+    spelling: Spelling
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a file says about itself."""
+
+    format: int
+    report: str
+    revision: int
+    spellings: tuple[Spelling, ...]
+
+
+class UnknownFormat(ValueError):
+    """The file is not one of ours, or of a later version."""
+
+
+def milliseconds(seconds: float | None) -> int:
+    """Seconds as the column keeps them: whole milliseconds, -1 for None."""
+    return -1 if seconds is None else min(round(seconds * 1_000), MS_MAX)
+
+
+def name_of(report: str, revision: int) -> str:
+    """Where a report's outcomes lie in the storage."""
+    return f"outcomes/{report}/{revision}.parquet"
+
+
+def write(outcomes: Outcomes, *, report: str, revision: int) -> str:
+    """Store a report's outcomes under its public id. Returns the file's name.
+
+    The same revision again replaces the file: whoever was stopped in the middle begins anew. Raises ValueError where a
+    test has two rows, or lists differ in length.
+    """
+    name = name_of(report, revision)
+    data = _parquet(outcomes, report=report, revision=revision)
+    if default_storage.exists(name):
+        default_storage.delete(name)
+    return default_storage.save(name, ContentFile(data))
+
+
+def _parquet(outcomes: Outcomes, *, report: str, revision: int) -> bytes:
+    order = np.argsort(outcomes.test, kind="stable")
+    test = outcomes.test[order]
+    if (again := np.flatnonzero(test[1:] == test[:-1])).size:
+        raise ValueError(f"test {test[again[0]]} has two rows: settle its attempts, and keep collisions apart.")
+    about = {
+        "format": FORMAT,
+        "report": report,
+        "revision": revision,
+        "outcomes": {str(outcome.value): outcome.label for outcome in Outcome},
+        "spelling_fields": Spelling._fields,
+        "spellings": outcomes.spellings,
+    }
+    table = pa.table(
+        [
+            pa.array(test),
+            pa.array(outcomes.outcome[order], pa.int8()),
+            pa.array(outcomes.attempts[order], pa.int16()),
+            _or_null(outcomes.ms[order]),
+            _or_null(outcomes.reason[order]),
+            pa.array(outcomes.spelling[order], pa.int32()),
+        ],
+        schema=SCHEMA,
+    )
+    target = io.BytesIO()
+    with pq.ParquetWriter(
+        target,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=["outcome", "attempts", "reason", "spelling"],
+        column_encoding={"test": "DELTA_BINARY_PACKED", "ms": "DELTA_BINARY_PACKED"},
+        sorting_columns=[pq.SortingColumn(0)],
+        # Arrow's own copy of the schema says nothing that Parquet's does not.
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table, row_group_size=ROWS_A_GROUP)
+        writer.add_key_value_metadata({KEY: json.dumps(about, separators=(",", ":"))})
+    return target.getvalue()
+
+
+def _or_null(values: NDArray[np.int32]) -> Any:
+    return pa.array(values, pa.int32(), mask=values < 0)
+
+
+def read(name: str, columns: Iterable[str] = ("test", "outcome")) -> dict[str, NDArray[Any]]:
+    """Columns of a stored file as arrays, -1 for null. Only these columns are fetched and decoded."""
+    wanted = list(columns)
+    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+        _check(file)
+        table = file.read(columns=wanted)
+    return {column: table[column].fill_null(-1).to_numpy() for column in wanted}
+
+
+def about(name: str) -> About:
+    """What a stored file says about itself."""
+    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+        return _check(file)
+
+
+def row_of(name: str, test: int) -> Row | None:
+    """One test's outcome, None where the report does not have it. Only the row group that may hold it is read."""
+    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+        groups = [at for at in range(file.num_row_groups) if _may_hold(file.metadata.row_group(at), test)]
+        if not groups:
+            return None
+        tests = file.read_row_group(groups[0], columns=["test"])["test"].to_numpy()
+        at = int(np.searchsorted(tests, test))
+        if at == len(tests) or tests[at] != test:
+            return None
+        rest = file.read_row_group(groups[0], columns=SCHEMA.names[1:]).slice(at, 1).to_pylist()[0]
+        spellings = _check(file).spellings
+    return Row(Outcome(rest["outcome"]), rest["attempts"], rest["ms"], rest["reason"], spellings[rest["spelling"]])
+
+
+def _may_hold(group: Any, test: int) -> bool:
+    statistics = group.column(0).statistics
+    # A file without rows has a group without any.
+    return statistics is not None and bool(statistics.min <= test <= statistics.max)
+
+
+def _check(file: pq.ParquetFile) -> About:
+    """The file's word about itself. Raises UnknownFormat where this hub cannot read it."""
+    said = json.loads((file.metadata.metadata or {}).get(KEY, b"{}"))
+    if said.get("format") != FORMAT:
+        raise UnknownFormat(f"format {said.get('format')}: this hub reads {FORMAT}. Read it with a newer hub.")
+    return About(FORMAT, said["report"], said["revision"], tuple(spelling_of(values) for values in said["spellings"]))

@@ -1,0 +1,81 @@
+"""Reads of reports, and the access functions through which every edge gets one."""
+
+import re
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+
+from apps.core.permissions import Permission
+from apps.platforms.selectors import may_on_platform
+from apps.results.models import Report, Upload, UploadPart
+
+MISSING_SHOWN = 100
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def reports() -> QuerySet[Report]:
+    """Every report with what it stands on, newest first: who may see which is `may_see`'s to say."""
+    related = ("repository__platform", "source__platform", "dispatch__delivery", "removal")
+    return Report.objects.select_related(*related).defer("dispatch__delivery__body")
+
+
+def may_see(user: Any, report: Report) -> bool:
+    """Public from L2 up, as it was when the report came. Below that, or while it is held, it is the vendor's members'
+    and the maintainers'."""
+    return report.is_public or may_see_raw(user, report)
+
+
+def may_see_raw(user: Any, report: Report) -> bool:
+    """What was uploaded as it came: the vendor's members' and the maintainers' alone."""
+    return may_on_platform(user, Permission.REPORT_VIEW_PRIVATE, report.platform)
+
+
+def report_or_404(public_id: uuid.UUID, user: Any) -> Report:
+    """A report that this user may see; for all others it does not exist."""
+    found = reports().filter(public_id=public_id).first()
+    if found is None or not may_see(user, found):
+        raise Http404
+    return found
+
+
+def part_or_404(public_id: uuid.UUID, sha256: str, user: Any) -> UploadPart:
+    """One uploaded file of a report, by the digest of its bytes, for who may see what was uploaded."""
+    report = report_or_404(public_id, user)
+    # An address can spell what PostgreSQL cannot even compare.
+    if not may_see_raw(user, report) or not _SHA256.fullmatch(sha256):
+        raise Http404
+    part = UploadPart.objects.filter(upload__report=report, sha256=sha256).order_by("pk").first()
+    if part is None:
+        raise Http404
+    return part
+
+
+def removable_or_404(public_id: uuid.UUID) -> Report:
+    """A report, for those who may take any down: the route asks for the permission."""
+    found = reports().filter(public_id=public_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def uploads_of(report: Report) -> QuerySet[Upload]:
+    """The shards that came, in order, with their jobs and parts."""
+    return report.uploads.select_related("job").prefetch_related("parts").order_by("shard")
+
+
+def missing_shards(report: Report) -> list[int]:
+    """The numbers of the shards that were declared and did not come."""
+    return missing_of(report.shards, report.uploads.values_list("shard", flat=True))
+
+
+def missing_of(declared: int, came: Any) -> list[int]:
+    """Which of 1 to `declared` did not come."""
+    return sorted(set(range(1, declared + 1)) - set(came))
+
+
+def version_of(public_id: uuid.UUID, user: Any) -> object:
+    """What a report's page stands on."""
+    report = report_or_404(public_id, user)
+    return report.state, report.progress, report.revision, report.wanted, report.changed_at, tuple(report.flags)

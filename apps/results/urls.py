@@ -1,0 +1,12 @@
+"""Pages of reports: their door and their API stand in accelhub/api.py."""
+
+from django.urls import path
+
+from apps.results import report_views
+
+app_name = "reports"
+urlpatterns = [
+    path("reports/<uuid:public_id>/", report_views.report, name="report"),
+    path("reports/<uuid:public_id>/raw/<str:sha256>/", report_views.raw, name="raw"),
+    path("reports/<uuid:public_id>/remove/", report_views.remove, name="remove"),
+]
