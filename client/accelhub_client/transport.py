@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import socket
+import ssl
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -141,7 +142,7 @@ def _send(connection: http.client.HTTPConnection, body: Optional[Body]) -> None:
     try:
         for piece in body.pieces():
             connection.send(piece)
-    except (BrokenPipeError, ConnectionResetError):
+    except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
         return  # Who refuses early closes early: the answer may be there already, and says why.
 
 

@@ -1,4 +1,4 @@
-"""A folder of reports, a server that records, and the client between them."""
+"""A folder of reports, a server that records, the client between them; and what a real hub needs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.client.recorder import JUNIT, Client, Recorder, client_in
+from tests.relay.conftest import downstream, github, oidc_key
+from tests.results.conftest import storage_folder
+
+__all__ = ["downstream", "github", "oidc_key", "storage_folder"]
 
 
 @pytest.fixture

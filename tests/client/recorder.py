@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 CLIENT = Path(__file__).parents[2] / "client"
 REPORT_ID = "01970000-aaaa-7bbb-8ccc-0123456789ab"
@@ -40,9 +40,9 @@ class Asked:
             (
                 str(part.get_param("name", header="content-disposition")),
                 part.get_filename() or "",
-                part.get_payload(decode=True),
+                cast(bytes, part.get_payload(decode=True)),
             )
-            for part in message.iter_parts()  # type: ignore[attr-defined]
+            for part in message.iter_parts()
         ]
 
     @property
