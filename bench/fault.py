@@ -37,7 +37,7 @@ def run() -> None:
     from apps.relay.models import Dispatch
     from apps.simulator.standin import Kind
 
-    chance = random.Random(SEED)  # noqa: S311  luck, no secret
+    chance = random.Random(SEED)
     total = EVENTS * DOWNSTREAMS
     print(f"\nFault: {EVENTS:,} events to {DOWNSTREAMS} downstreams, {WORKERS} workers, seed {SEED}")
     with hub.standin(keep=4 * total) as github:

@@ -45,6 +45,7 @@ from apps.relay import selectors as relay_selectors
 from apps.relay.models import Delivery, Job
 from apps.results import metrics
 from apps.results import selectors as results_selectors
+from apps.results.report_selectors import reports_of_job
 
 JOBS_PAGE = 50
 ROUNDS_PAGE = 25
@@ -209,6 +210,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "check": checks_selectors.check_of(found),
+        "reports": reports_of_job(found, request.user),
         "now": now(),
     }
     return render(request, "public/job.html", context)

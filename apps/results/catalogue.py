@@ -9,7 +9,7 @@ import hashlib
 import re
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from apps.core.errors import Problem
 from apps.core.text import storable
 from apps.results.models import Alias, Reason, Test
 from apps.results.names.canonical import (
-    AS_WRITTEN,
     DIGEST_BYTES,
     Canonical,
     Canonicals,
@@ -142,54 +141,39 @@ class Identified:
     added: int
 
 
-class _Row(NamedTuple):
-    """One name in hand."""
-
-    original: tuple[str, str, str]
-    digest: bytes
-    parts: tuple[str, str, str]
-    spelling: int
-
-
 class Identifying:
     """The work of `identify`, chunk by chunk. At most CHUNK names are in hand; of the others only numbers are kept."""
 
     def __init__(self, words: frozenset[str]) -> None:
         self._canonicals = Canonicals(words)
         self._known = known()
-        self._spellings: dict[Spelling, int] = {AS_WRITTEN: 0}
         self._is_taken: NDArray[np.bool_] = np.zeros(self._known.last + 1, np.bool_)
         self.collisions = self.added = 0
 
+    @property
+    def spellings(self) -> tuple[Spelling, ...]:
+        return self._canonicals.spellings
+
     def chunk(self, originals: Sequence[tuple[str, str, str]]) -> tuple[Ids, list[int]]:
         """Ids and spellings of some names."""
-        rows = [self._row(original, self._canonicals.of(*original)) for original in originals]
-        ids = self._ids(rows)
+        digests, spelling = self._canonicals.digests(originals)
+        ids = self._ids(digests, lambda at: self._canonicals.of(*originals[at]))
         doubles = self._doubles(ids)
         self.collisions += len(doubles)
         number = 1
         while len(doubles):
-            others = [self._row(rows[at].original, apart(Original(*rows[at].original), number)) for at in doubles]
+            others = [apart(Original(*originals[at]), number) for at in doubles]
             for at, other in zip(doubles, others, strict=True):
-                rows[at] = other
-            ids[doubles] = self._ids(others)
+                spelling[at] = self._canonicals.number(other.spelling)
+            ids[doubles] = self._ids([digest_of(*other[:3]) for other in others], others.__getitem__)
             doubles = doubles[self._doubles(ids[doubles])]
             number += 1
-        return ids, [row.spelling for row in rows]
+        return ids, spelling
 
-    @property
-    def spellings(self) -> tuple[Spelling, ...]:
-        return tuple(self._spellings)
-
-    def _row(self, original: tuple[str, str, str], identity: Canonical) -> _Row:
-        file, class_name, name, spelling = identity
-        number = self._spellings.setdefault(spelling, len(self._spellings))
-        return _Row(original, digest_of(file, class_name, name), (file, class_name, name), number)
-
-    def _ids(self, rows: Sequence[_Row]) -> Ids:
-        digests = [row.digest for row in rows]
+    def _ids(self, digests: Sequence[bytes], identity_at: Callable[[int], Canonical]) -> Ids:
+        """The ids of digests; those that nobody knew are written first, under the identity they are of."""
         ids = find(self._known, digests)
-        new = {rows[at].digest: rows[at].parts for at in np.flatnonzero(ids == 0).tolist()}
+        new = {digests[at]: identity_at(at)[:3] for at in np.flatnonzero(ids == 0).tolist()}
         if not new:
             return ids
         self.added += add(new)
@@ -256,9 +240,20 @@ def _add_step(step: Sequence[tuple[bytes, tuple[str, str, str]]]) -> int:
         missing = [step[at] for at in np.flatnonzero(ids == 0).tolist()]
         if missing:
             with cursor.copy("COPY results_test (digest, file, class_name, name) FROM STDIN") as copy:
-                for digest, parts in missing:
-                    copy.write_row((digest.hex(), *map(storable, parts)))
+                copy.write(
+                    "".join(f"{digest.hex()}\t" + "\t".join(map(_copied, parts)) + "\n" for digest, parts in missing)
+                )
     return len(missing)
+
+
+def _copied(text: str) -> str:
+    """A text as COPY's own format spells it. Nearly every one is spelled as it is."""
+    if text.isprintable() and "\\" not in text:
+        return text
+    return storable(text).translate(_COPY_ESCAPES)
+
+
+_COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 # --- skip messages ---------------------------------------------------------------------------------------------------

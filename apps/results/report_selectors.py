@@ -9,6 +9,7 @@ from django.http import Http404
 
 from apps.core.permissions import Permission
 from apps.platforms.selectors import may_on_platform
+from apps.relay.models import Job
 from apps.results.models import Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
@@ -58,6 +59,12 @@ def removable_or_404(public_id: uuid.UUID) -> Report:
     if found is None:
         raise Http404
     return found
+
+
+def reports_of_job(job: Job, user: Any) -> list[Report]:
+    """The reports that a job brought, one for each variant, as far as this user may see them."""
+    found = reports().filter(uploads__job=job).distinct().order_by("variant", "pk")
+    return [report for report in found if may_see(user, report)]
 
 
 def uploads_of(report: Report) -> QuerySet[Upload]:

@@ -16,11 +16,14 @@ from apps.governance.models import Evidence, Notice
 from apps.platforms.members import create_invitation
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion
 from apps.relay.models import CommitLookup, TimeLimit
+from apps.results import catalogue
+from apps.results.aliases import alias_test
 from apps.results.services import recount
 from tests.architecture.test_routes import TABLES
 from tests.factories.jobs import callback, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, member_of, user
 from tests.factories.proposals import CARD, proposal, returned
+from tests.factories.tests import catalogued
 
 pytestmark = pytest.mark.django_db
 URL = "/admin/"
@@ -54,6 +57,9 @@ def rows(db: None) -> Any:
     returned(proposal(by=member), words="said in confidence")
     Notice.objects.update(error="{'ci@zephyr.example': (550, b'no such user')}")
     recount(days=60, now=now())
+    alias_test(old=catalogued("test_a"), new=catalogued("test_b"), reason="renamed", actor=TESTS, now=now())
+    catalogue.reason_ids(["requires CUDA"])
+    catalogue.fill_search(steps=1)
     Wakeup.objects.get_or_create(topic="repository_unpinned", key="1", defaults={"created_at": now()})
     return repository
 

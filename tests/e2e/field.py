@@ -14,7 +14,7 @@ from apps.core.clock import now
 from apps.core.models import Alarm, Wakeup
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
-from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Repository, Transfer, UpstreamFile
+from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Platform, Repository, Transfer, UpstreamFile
 from apps.platforms.participation import announce_window
 from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
@@ -35,12 +35,15 @@ from apps.relay.models import (
     Omission,
     TimeLimit,
 )
+from apps.results.enums import FileState, ReportFlag, TestsVerdict
+from apps.results.models import Alias, Reason, Report, SearchedTest
 from apps.results.services import recount
-from tests.factories import checks
+from tests.factories import checks, reports
 from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
 from tests.factories.proposals import proposal, returned
+from tests.factories.tests import catalogued
 
 CLAIMS = {"repository": "acme/torch", "ref": "refs/heads/main", "job_workflow_ref": "acme/torch/.github/ci.yml@main"}
 
@@ -62,6 +65,7 @@ class Field:
     waiting: Proposal  # of Borealis TPU
     returned: Proposal  # of the vendor
     transfer: Transfer  # of the Kestrel NPU's repository, with a held job
+    reports: dict[str, Report]
 
     def addresses(self) -> dict[str, Any]:
         """What the addresses of pages are made of."""
@@ -79,6 +83,7 @@ class Field:
             "returned": self.returned.public_id,
             "person": self.vendor.public_id,
             "transfer": self.transfer.public_id,
+            **{name: report.public_id for name, report in self.reports.items()},
         }
 
 
@@ -134,9 +139,41 @@ def grow() -> Field:
         decision=decision.seq,
         invitation=code,
         transfer=_identities(acme, made["kestrel/torch"]),
+        reports=_reports(acme, zephyr, shown),
         waiting=proposal("borealis/torch", by=user(username="bo"), platform_name="Borealis TPU"),
         returned=returned(proposal("zephyr/second", by=vendor, platform_name="Zephyr Two")),
     )
+
+
+def _reports(acme: Repository, zephyr: Repository, shown: Job) -> dict[str, Report]:
+    """Reports in each of their states, with everything that can stand on their page; and rows of the catalogue."""
+    ready = reports.report(
+        acme,
+        passed=388_274,
+        failed=1_803,
+        skipped=209_923,
+        shards=3,
+        flags=[flag.value for flag in ReportFlag],
+        torch_version="2.10.0a0+git1234567",
+        hardware="A very long name of hardware " * 4,
+        report_key="nightly-" * 20,
+        collisions=3,
+    )
+    reports.upload(ready, shard=3, job=shown, verdict=TestsVerdict.CONTRADICTED, tests=5, failing=1)
+    note = {"code": "truncated", "count": 2, "says": "The file ends too early: what was complete is read."}
+    reports.file(ready, "test-reports/python-pytest/test_ops/test_ops-0123456789abcdef.xml")
+    reports.file(ready, "a" * 300, note, state=FileState.PARTIAL)
+    reports.in_tree(Platform.objects.create(slug="cuda", name="CUDA", kind="in_tree", created_at=now()))
+    old, new = catalogued("test_old"), catalogued("test_new")
+    SearchedTest.objects.create(test=old, words=str(old))
+    Alias.objects.create(old=old, new=new, reason="renamed upstream", by="mona", created_at=now())
+    Reason.objects.create(digest=UUID(int=7), text="Only runs on cuda")
+    return {
+        "report": ready,
+        "waiting_report": reports.report(acme),
+        "removed_report": reports.removed(acme),
+        "private_report": reports.report(zephyr, level=1, passed=3),
+    }
 
 
 def _beside_the_relay(acme: Repository, delivery: Delivery) -> None:

@@ -73,9 +73,12 @@ def test_a_job_hears_what_its_tests_say_whichever_comes_first(
     sent = Upload.objects.get()
     assert (sent.verdict, sent.job) == (verdict, Job.objects.get())
     is_contradicted = verdict == "contradicted"
-    assert ("contradicts_job" in Report.objects.get().flags) is is_contradicted
+    report = Report.objects.get()
+    assert ("contradicts_job" in report.flags) is is_contradicted
     page = Page(Client().get(f"/jobs/{Job.objects.get().public_id}/"))
     assert ("the tests that it uploaded do not" in page.text) is is_contradicted
+    assert page.facts["about"]["Test reports"] == f"default, {report.total} tests"
+    assert f"/reports/{report.public_id}/" in page.links
 
 
 def test_an_upload_before_the_first_callback_finds_its_job_later(kestrel: Downstream) -> None:

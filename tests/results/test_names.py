@@ -1,5 +1,7 @@
 """A test's identity: what the rules take away, what they leave, and that nothing of the original is lost."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,14 +127,27 @@ def test_no_name_that_is_kept_apart_is_lost(file: str, class_name: str, name: st
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=12))
 def test_many_names_at_once_are_the_same_names(originals: list[tuple[str, str, str]]) -> None:
     many = Canonicals(words_of("npu"))
-    assert [many.of(*each) for each in originals] == [canonical(Original(*each), words_of("npu")) for each in originals]
+    identities = [canonical(Original(*each), words_of("npu")) for each in originals]
+    assert [many.of(*each) for each in originals] == identities
+    digests, numbers = many.digests(originals)
+    assert digests == [digest_of(*identity[:3]) for identity in identities]
+    assert [many.spellings[number] for number in numbers] == [identity.spelling for identity in identities]
+
+
+def test_digests_beyond_the_limit_are_of_the_names_as_they_are_written() -> None:
+    many = Canonicals(words_of("npu"))
+    originals = [(f"/m{number}/pytorch/test/test_x.py", "TestX", "test_a") for number in range(SPELLINGS_MAX + 1)]
+    digests, numbers = many.digests(originals)
+    assert (digests[-1], numbers[-1]) == (digest_of(*originals[-1]), 0)
+    assert (digests[0], numbers[0]) == (digest_of("test_x", "TestX", "test_a"), 1)
 
 
 def test_beyond_the_limit_of_spellings_names_stay_as_they_are_written() -> None:
     many = Canonicals(words_of("npu"))
     identities = [many.of(f"/m{number}/pytorch/test/test_x.py", "TestX", "test_a") for number in range(5_000)]
-    assert [identity.file for identity in identities[:SPELLINGS_MAX]] == ["test_x"] * SPELLINGS_MAX
-    assert identities[SPELLINGS_MAX] == ("/m4096/pytorch/test/test_x.py", "TestX", "test_a", AS_WRITTEN)
+    assert [identity.file for identity in identities[: SPELLINGS_MAX - 1]] == ["test_x"] * (SPELLINGS_MAX - 1)
+    assert identities[SPELLINGS_MAX - 1] == ("/m4095/pytorch/test/test_x.py", "TestX", "test_a", AS_WRITTEN)
+    assert len(many.spellings) == SPELLINGS_MAX
     # A spelling that is known goes on being used.
     assert many.of("/m0/pytorch/test/test_x.py", "TestX", "test_b")[:3] == ("test_x", "TestX", "test_b")
 
@@ -141,6 +156,28 @@ def test_beyond_the_limit_of_spellings_names_stay_as_they_are_written() -> None:
 def test_what_is_no_spelling_is_refused(values: list[str | int]) -> None:
     with pytest.raises(ValueError, match="is not a list of 9 values of a spelling"):
         spelling_of(values)
+
+
+HOSTILE = ["_npu", "_npu_int8", "_int8", "NPU", "test_x.", "test/", "/pytorch/test/", "./", ".", "\\", "A", "<device>"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("part", range(3))
+def test_no_name_takes_more_than_linear_time(piece: str, part: int) -> None:
+    """Eight times the text: eight times the time where it is linear, 64 times where it is quadratic."""
+
+    def seconds(length: int) -> float:
+        original = ["test_x.py", "TestX", "test_x"]
+        original[part] += piece * (length // len(piece)) + "!"
+        best = float("inf")
+        for _ in range(3):
+            many = Canonicals(words_of("npu"))
+            begun = time.process_time()
+            many.digests([(original[0], original[1], original[2])])
+            best = min(best, time.process_time() - begun)
+        return best
+
+    assert seconds(400_000) < 24 * max(seconds(50_000), 1e-3)
 
 
 def test_a_digest_tells_parts_apart() -> None:

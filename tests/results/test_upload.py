@@ -335,3 +335,15 @@ def test_more_that_comes_while_a_worker_reads_leaves_it_to_that_worker(kestrel: 
     received(upload(kestrel, b"<a/>", shard=2, **key))
     assert lease is not None
     assert leases.held(lease).values_list("state", "wanted").get() == ("parsing", 2)
+
+
+def test_a_files_name_is_one_line_of_printable_text(kestrel: Downstream) -> None:
+    meta = json.dumps(meta_of(kestrel)).encode()
+    name = "C:\\x\\../a\0b\u202e\x1b.xml".encode()
+    raw = b"".join(
+        b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % part
+        for part in ((b"meta", b"", meta), (b"file", b'; filename="' + name + b'"', JUNIT))
+    )
+    headers = {"Authorization": f"Bearer {kestrel.token()}"}
+    received(kestrel.client.post("/api/v1/reports/", raw + b"--b--", content_type=BOUNDARY, headers=headers))
+    assert UploadPart.objects.get().name == "ab.xml"

@@ -41,8 +41,8 @@ _END64, _LOCATOR, _END64_SIZE, _LOCATOR_SIZE = b"PK\x06\x06", b"PK\x06\x07", 56,
 REFUSALS = {
     "empty": "The upload is empty. Send a report or an archive of reports.",
     "too_large": "The upload is larger than an upload may be. Send fewer reports, or compress them.",
-    "not_a_report": "The upload is no report and no archive that is read. Send JUnit XML or a pytest report log, as it is "
-    "or as zip, tar, tar.gz or gz.",
+    "not_a_report": "The upload is no report and no archive that is read. Send JUnit XML or pytest report logs, "
+    "plain or as zip, tar, tar.gz or gz.",
     "archive_damaged": "The archive cannot be opened. Send it again, or make it anew.",
     "directory": "The zip's list of files is longer than it may be. Send fewer files in one archive.",
 }
@@ -277,14 +277,23 @@ def _outer_kind(stream: BinaryIO) -> str:
     kind = kind_of(stream.read(_PEEK))
     stream.seek(0)
     if kind == "gzip":
-        try:
-            inner = kind_of(_Gunzip(_Raw(stream)).read(_PEEK))
-        except (zlib.error, EOFError):
+        start = _start_of(_Gunzip(_Raw(stream)))
+        stream.seek(0)
+        if not start:
             return "archive_damaged"
-        finally:
-            stream.seek(0)
-        return "tar.gz" if inner == "tar" else kind
+        return "tar.gz" if kind_of(start) == "tar" else kind
     return "not_a_report" if kind == "method" else kind
+
+
+def _start_of(source: _Gunzip) -> bytes:
+    """The first expanded bytes, as far as they can be read."""
+    start = b""
+    try:
+        while len(start) < _PEEK and (piece := source.read(_PEEK)):
+            start += piece
+    except (zlib.error, EOFError):
+        pass  # whoever reads on meets the same and says so
+    return start
 
 
 def _limited(found: Iterator[Member], budget: _Budget, notes: Notes) -> Iterator[Member]:

@@ -73,20 +73,21 @@ def settle(files: Iterable[tuple[Any, Iterable[Case]]]) -> Iterator[Case]:
     sequence. A case that comes out has the outcome of all its attempts, and one rerun less than there were attempts.
     """
     tests: dict[tuple[str, str], dict[str, _Seen | list[_Seen]]] = {}
+    file = class_name = None
+    group: dict[str, _Seen | list[_Seen]] = {}
     for number, (order, cases) in enumerate(files):
         place = (order, number)
         for case in cases:
-            group = tests.get(case[:2])
-            if group is None:
-                group = tests[case[:2]] = {}
-            name = case[2]
-            seen = group.get(name)
-            if seen is None:
-                group[name] = (place, case)
-            elif type(seen) is list:
-                seen.append((place, case))
-            else:
-                group[name] = [seen, (place, case)]  # type: ignore[list-item]
+            # Neighbours share their class, mostly as the same object.
+            if case[1] is not class_name or case[0] is not file:
+                file, class_name = case[0], case[1]
+                group = tests.setdefault((file, class_name), {})
+            one = (place, case)
+            seen = group.setdefault(case[2], one)
+            if seen is not one:
+                if type(seen) is not list:
+                    seen = group[case[2]] = [seen]  # type: ignore[list-item]
+                seen.append(one)
     for group in tests.values():
         for seen in group.values():
             yield _chained(seen) if type(seen) is list else seen[1]  # type: ignore[misc]

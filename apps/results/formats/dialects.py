@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from apps.results.formats.cases import RED, Outcome
 
-BEGINNING = 100  # characters, more than any row of DIALECTS looks at
+SHORT = 200  # characters of a text that is remembered
 STRICT_XPASS = "[XPASS(strict)]"
 UNEXPECTED_SUCCESS = "Unexpected success"
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -91,9 +91,9 @@ def meaning(element: str, kind: str, message: str, text: str) -> Outcome:
 
 
 @lru_cache(maxsize=4096)
-def meaning_of_skip(kind: str, message: str) -> Outcome:
-    """The outcome of a skip, by the first `BEGINNING` characters of type and message. A report repeats few of them."""
-    return meaning("skipped", kind, message, "")
+def plain_skip(kind: str, message: str) -> tuple[Outcome, str]:
+    """Outcome and message of a skip, both short. A report repeats few of them, so the texts are held once."""
+    return meaning("skipped", kind, message, ""), message
 
 
 def by_words(attributes: dict[str, str]) -> tuple[Outcome | None, str]:

@@ -12,12 +12,12 @@ from apps.results.formats.cases import RED, Case, Notes, Outcome, evidence_of
 from apps.results.formats.chains import TEARDOWN
 from apps.results.formats.dialects import (
     AGAIN,
-    BEGINNING,
     CHILDREN,
+    SHORT,
     Child,
     by_words,
     meaning,
-    meaning_of_skip,
+    plain_skip,
     seconds_of,
 )
 from apps.results.formats.limits import Limits
@@ -95,7 +95,7 @@ def read(stream: Source, *, path: str, limits: Limits, notes: Notes) -> Iterator
         if reader.is_over:
             break
         if count > limits.cases:
-            notes.add("too_many_cases", f"At most {limits.cases} are read.")
+            reader.stop("too_many_cases", f"At most {limits.cases} are read.")
             break
     reader.close()
     yield from reader.done
@@ -154,7 +154,9 @@ class _Reader:
         self._depth = 0  # within the case
         self._levels = 0  # outside cases
         self._last_red = ("", "")
-        self._fed = 0
+        self._held: list[str] = []
+        # Sizes: of what is held, of what was parsed, and of the tag at its end that has not ended.
+        self._held_size = self._fed = self._unfinished = 0
         # Texts that many cases share are held once.
         self._known: dict[str, str] = {}
         self._parser = parser = expat.ParserCreate("utf-8")
@@ -166,18 +168,33 @@ class _Reader:
         self._listen()
 
     def feed(self, text: str) -> None:
-        """Parse a piece of the file."""
+        """Parse a piece of the file, or keep it until there is as much as the tag that has not ended yet: expat reads
+        such a tag from its start each time, which a tag of megabytes must not make it do for every piece.
+        """
+        self._held.append(text)
+        self._held_size += len(text)
+        if self._held_size < self._unfinished:
+            return
         if len(self._known) > _REMEMBERED:
             self._known.clear()
+        text = self._taken()
         self._parse(text, is_last=False)
         self._fed += len(text) if text.isascii() else len(text.encode())
-        if not self.is_over and self._fed - self._parser.CurrentByteIndex > self._limits.token:
-            self._stop("long_token", f"Line {self._parser.CurrentLineNumber}.")
+        self._unfinished = self._fed - self._parser.CurrentByteIndex
+        if not self.is_over and self._unfinished > self._limits.token:
+            self.stop("long_token", f"Line {self._parser.CurrentLineNumber}.")
+
+    def _taken(self) -> str:
+        """What was kept back."""
+        text = "".join(self._held)
+        self._held.clear()
+        self._held_size = 0
+        return text
 
     def close(self) -> None:
         """After the last piece: what was still open, and what its headers had promised."""
         if not self.is_over:
-            self._parse("", is_last=True)
+            self._parse(self._taken(), is_last=True)
         self.is_over = True
         cut_off = self._case or self._pending()
         if self._found and self._found.rank >= CHILDREN["error"].rank:
@@ -196,9 +213,10 @@ class _Reader:
             self.is_over = True
         except expat.ExpatError as error:
             code = "truncated" if error.code in _ENDS_EARLY else "damaged"
-            self._stop(code, f"Line {error.lineno}: {expat.ErrorString(error.code)}.")
+            self.stop(code, f"Line {error.lineno}: {expat.ErrorString(error.code)}.")
 
-    def _stop(self, code: str, detail: str) -> None:
+    def stop(self, code: str, detail: str) -> None:
+        """Read no further, and note why."""
         self._notes.add(code, detail)
         self.is_over = True
 
@@ -253,6 +271,7 @@ class _Reader:
                 outcome, message = passed, ""
             else:
                 outcome, message = self._skipped(skip)
+                suite.skipped += 1
                 skip = None
             case = None
             append(new(Case, (file, known(class_name, class_name), name, outcome, seconds, message, "", 0, "")))
@@ -414,14 +433,15 @@ class _Reader:
 
     def _skipped(self, attributes: dict[str, str]) -> tuple[Outcome, str]:
         """Outcome and message of a case that says nothing but that it was skipped."""
-        message = attributes["message"]
-        self._suite.skipped += 1
+        message, kind = attributes["message"], attributes.get("type", "")
+        if len(message) <= SHORT and len(kind) <= SHORT and message[0] != "{":
+            return plain_skip(kind, message)
         return self._skip_of(attributes, message), self._cut(message)
 
     def _skip_of(self, attributes: dict[str, str], message: str) -> Outcome:
         if message.startswith("{") and (evidence := evidence_of(message)) and evidence.is_flaky:
             self._notes.add("flaky_evidence", f"The first: {evidence.red} red, {evidence.green} green.")
-        return meaning_of_skip(attributes.get("type", "")[:BEGINNING], message[:BEGINNING])
+        return meaning("skipped", attributes.get("type", ""), message, "")
 
     def _cut(self, message: str) -> str:
         """A message as far as kept; those that many cases share are held once."""
@@ -441,7 +461,7 @@ class _Reader:
     def _close_suite(self, *, is_whole: bool = False) -> None:
         """A suite has ended, or the file did before it: hold its header against what was counted."""
         suite = self._suites.pop()
-        outer = self._suite = self._suite
+        outer = self._suite = self._suites[-1]
         header = suite.header
         counted = {"tests": suite.cases, "skipped": suite.skipped}
         if is_whole:

@@ -6,10 +6,10 @@ one that was running when the process died: it is lost, never passed. Lines of p
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.results.formats.cases import RED, Case, Notes, Outcome, evidence_of
-from apps.results.formats.dialects import STRICT_XPASS, UNEXPECTED_SUCCESS, WORDS, seconds_of
+from apps.results.formats.dialects import STRICT_XPASS, UNEXPECTED_SUCCESS, WORDS
 from apps.results.formats.junit import WORD_MAX
 from apps.results.formats.limits import Limits
 from apps.results.formats.texts import FORBIDDEN, REPLACEMENT, Excerpt, LineSource, json_lines
@@ -22,6 +22,28 @@ _KIND, _SUBTEST_KIND, _SUBTEST = "$report_type", "_report_type", "_subtest.conte
 _RERUN = "rerun"
 # How pytest begins what it says of a skip or an expected failure.
 _PREFIXES = ("Skipped: ", "reason: ")
+
+OUTSIDE, EXPECTED, UNEXPECTED = "in setup or teardown", "with `wasxfail`", "`longrepr` tells of an unexpected pass"
+
+
+class Line(NamedTuple):
+    """What a line's word means, and where; the first row that fits holds."""
+
+    word: str
+    where: str
+    outcome: Outcome
+
+
+LINES = (
+    Line("passed", EXPECTED, Outcome.XPASSED),
+    Line("passed", "", Outcome.PASSED),
+    Line("skipped", EXPECTED, Outcome.XFAILED),
+    Line("skipped", "", Outcome.SKIPPED),
+    Line("failed", OUTSIDE, Outcome.ERROR),
+    Line("failed", UNEXPECTED, Outcome.XPASSED),
+    Line("failed", "", Outcome.FAILED),
+    Line(_RERUN, "", Outcome.FLAKY),
+)
 
 
 class _Test:
@@ -163,28 +185,17 @@ class _Reader:
         test.message, test.trace = self._said(row)
 
     def _outcome(self, row: dict[str, Any]) -> Outcome:
-        """What a line says: table in docs/results.md."""
-        word, is_expected = row.get("outcome"), "wasxfail" in row
-        if word == "passed":
-            return Outcome.XPASSED if is_expected else Outcome.PASSED
-        if word == "skipped":
-            return Outcome.XFAILED if is_expected else Outcome.SKIPPED
-        if word == "failed":
-            return self._failed(row)
+        """What a line says, by the first row of LINES that fits."""
+        word = row.get("outcome")
+        circumstances = _circumstances(row)
+        for line in LINES:
+            if line.word == word and (not line.where or line.where in circumstances):
+                return line.outcome
         known = WORDS.get(word) if isinstance(word, str) else None
         if known is not None:
             return known
         self._notes.add("unknown_word", f"The first: {self._text(word)[:WORD_MAX]}.")
         return Outcome.UNKNOWN
-
-    def _failed(self, row: dict[str, Any]) -> Outcome:
-        """pytest says failed in every phase; outside the call it is an error."""
-        if row.get("when") in ("setup", "teardown"):
-            return Outcome.ERROR
-        said = row.get("longrepr")
-        if isinstance(said, str) and said.lstrip().startswith((STRICT_XPASS, UNEXPECTED_SUCCESS)):
-            return Outcome.XPASSED
-        return Outcome.FAILED
 
     def _said(self, row: dict[str, Any]) -> tuple[str, str]:
         """Message and trace, from the forms that `longrepr` takes: text, a skip's triple, pytest's tree."""
@@ -216,11 +227,12 @@ class _Reader:
         said = row.get("duration")
         if said is None:
             return
-        seconds = seconds_of(str(said), self._limits.seconds) if isinstance(said, int | float) else None
-        if seconds is None:
+        limit = self._limits.seconds
+        seconds = (test.seconds or 0.0) + said if isinstance(said, int | float) and 0 <= said <= limit else -1.0
+        if not 0 <= seconds <= limit:
             self._notes.add("time", f"The first: {self._text(said)[:20]}.")
             return
-        test.seconds = (test.seconds or 0.0) + seconds
+        test.seconds = seconds
 
     def _case(self, node: str, test: _Test) -> Case:
         """The test as one case."""
@@ -233,8 +245,8 @@ class _Reader:
             outcome, (message, trace) = Outcome.FLAKY, test.was_red
         if outcome not in RED and outcome is not Outcome.FLAKY:
             trace = ""
-        file, class_name, name = _names(node)
-        return Case(file, class_name, name, outcome, test.seconds, message, trace, test.reruns, test.word)
+        word = test.word if outcome is Outcome.UNKNOWN else ""
+        return Case(*_names(node), outcome, test.seconds, message, trace, test.reruns, word)
 
     def _node(self, row: dict[str, Any]) -> str:
         node = row.get("nodeid")
@@ -251,6 +263,21 @@ class _Reader:
         if count:
             self._notes.add("characters", count=count)
         return text
+
+
+def _circumstances(row: dict[str, Any]) -> list[str]:
+    """What else of a line decides."""
+    said = row.get("longrepr")
+    is_xpass = isinstance(said, str) and said.lstrip().startswith((STRICT_XPASS, UNEXPECTED_SUCCESS))
+    return [
+        name
+        for name, holds in (
+            (OUTSIDE, row.get("when") in ("setup", "teardown")),
+            (EXPECTED, "wasxfail" in row),
+            (UNEXPECTED, is_xpass),
+        )
+        if holds
+    ]
 
 
 def _names(node: str) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ test keeps its number, so the original name of every row can be said again witho
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from apps.core.text import storable
@@ -17,6 +18,8 @@ DIGEST_BYTES = 16
 _SEPARATORS = 2
 # So many classes are remembered at once: a whole run of PyTorch has a few thousand.
 _PLACES_MAX = 20_000
+# And so many ways in which dtypes follow a device.
+_TAILS_MAX = 10_000
 
 
 class Spelling(NamedTuple):
@@ -65,51 +68,118 @@ class Canonical(NamedTuple):
     spelling: Spelling
 
 
+class _Place(NamedTuple):
+    """A file and a class: their identity, and which spellings were seen there, by the device in the name."""
+
+    file: str
+    class_name: str
+    spelling: Spelling
+    numbers: dict[str, int]
+
+
 class Canonicals:
     """The rules for one platform's words: (file, class, name) as written → Canonical.
 
-    One for a report: it remembers what it worked out for each class."""
+    One for a report: it remembers what it worked out for each class, and numbers the report's spellings.
+    """
 
     def __init__(self, words: frozenset[str]) -> None:
         self._class = rules.class_pattern(words)
-        self._method = rules.method_pattern(words)
-        self._places: dict[tuple[str, str], Canonical] = {}
-        self._spellings: dict[tuple[Spelling, str], Spelling] = {}
+        self._ends = [(word, f"_{word}") for word in sorted(words)]
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._tails: set[str] = {""}
+        self._numbers: dict[Spelling, int] = {AS_WRITTEN: 0}
+
+    @property
+    def spellings(self) -> tuple[Spelling, ...]:
+        """The spellings so far, by their numbers."""
+        return tuple(self._numbers)
+
+    def number(self, spelling: Spelling) -> int:
+        """A spelling's number, a new one if need be."""
+        return self._numbers.setdefault(spelling, len(self._numbers))
 
     def of(self, file: str, class_name: str, name: str) -> Canonical:
         """The identity of one test."""
+        place = self._place(file, class_name)
+        canonical_name, device = self._without_device(name)
+        number = self._number_at(place, device)
+        if number is None:
+            return as_written(file, class_name, name)
+        return Canonical(place.file, place.class_name, canonical_name, place.spelling._replace(name_device=device))
+
+    def digests(self, originals: Iterable[tuple[str, str, str]]) -> tuple[list[bytes], list[int]]:
+        """Of many tests, the digests of their identities and the numbers of their spellings: `of` without the texts.
+
+        This is the loop over 600,000 names."""
+        digests, numbers = [], []
+        last: tuple[str, str] | None = None
+        place = _Place("", "", AS_WRITTEN, {})
+        beginning = ""
+        for file, class_name, name in originals:
+            if last is None or class_name != last[1] or file != last[0]:
+                last = (file, class_name)
+                place = self._place(file, class_name)
+                beginning = f"{place.file}\0{place.class_name}\0"
+            canonical_name, device = self._without_device(name)
+            number = place.numbers.get(device)
+            if number is None and (number := self._number_at(place, device)) is None:
+                digests.append(digest_of(file, class_name, name))
+                numbers.append(0)
+                continue
+            key = beginning + canonical_name
+            data = _storable_data(key)
+            digests.append(_hash(data) if data else digest_of(place.file, place.class_name, canonical_name))
+            numbers.append(number)
+        return digests, numbers
+
+    def _without_device(self, name: str) -> tuple[str, str]:
+        """A name with the device's place in place of the device, and the device; the name itself and '' where it is
+        not at its place."""
+        for word, end in self._ends:
+            at = name.rfind(end)
+            if at <= 0 or not self._is_tail(tail := name[at + len(end) :]) or name[:at] == rules.NOTHING_NAMED:
+                continue
+            return f"{name[:at]}_{rules.PLACEHOLDER}{tail}", word
+        return name, ""
+
+    def _is_tail(self, text: str) -> bool:
+        """Whether nothing but dtypes follows the device."""
+        if text in self._tails:
+            return True
+        if not rules.TAIL.fullmatch(text):
+            return False
+        if len(self._tails) < _TAILS_MAX:
+            self._tails.add(text)
+        return True
+
+    def _number_at(self, place: _Place, device: str) -> int | None:
+        """The number of a place's spelling with a device in the name; None where the report has too many spellings."""
+        if device not in place.numbers:
+            spelling = place.spelling._replace(name_device=device)
+            if spelling not in self._numbers and len(self._numbers) >= SPELLINGS_MAX:
+                return None
+            place.numbers[device] = self.number(spelling)
+        return place.numbers[device]
+
+    def _place(self, file: str, class_name: str) -> _Place:
+        """File and class of an identity, as remembered."""
         place = self._places.get((file, class_name))
         if place is None:
             if len(self._places) >= _PLACES_MAX:
                 self._places.clear()
-            place = self._places[file, class_name] = self._place(file, class_name)
-        found = self._method.fullmatch(name)
-        if found is None:
-            return Canonical(place.file, place.class_name, name, place.spelling)
-        base, device, dtypes = found.groups()
-        spelling = self._spelling(place.spelling, device)
-        if spelling is None:
-            return as_written(file, class_name, name)
-        return Canonical(place.file, place.class_name, f"{base}_{rules.PLACEHOLDER}{dtypes}", spelling)
+            place = self._places[file, class_name] = self._new_place(file, class_name)
+        return place
 
-    def _spelling(self, of_place: Spelling, device: str) -> Spelling | None:
-        """The same object for the same spelling; None where there are too many already."""
-        known = self._spellings.get((of_place, device))
-        if known is None and len(self._spellings) < SPELLINGS_MAX:
-            known = self._spellings[of_place, device] = of_place._replace(name_device=device)
-        return known
-
-    def _place(self, file: str, class_name: str) -> Canonical:
-        """File and class of an identity, without a name."""
+    def _new_place(self, file: str, class_name: str) -> _Place:
         path, spelling = _path_of(file)
         path, rest, spelling = _without_module(path, class_name, spelling)
         if found := self._class.fullmatch(rest):
             rest, device = found.groups()
             spelling = spelling._replace(class_device=device)
         if restore(Canonical(path, rest, "", spelling)) != (file, class_name, ""):
-            return as_written(file, class_name, "")
-        shared = self._spelling(spelling, "")
-        return as_written(file, class_name, "") if shared is None else Canonical(path, rest, "", shared)
+            return _Place(file, class_name, AS_WRITTEN, {})
+        return _Place(path, rest, spelling, {})
 
 
 def canonical(original: Original, words: frozenset[str]) -> Canonical:
@@ -151,16 +221,20 @@ def apart(original: Original, number: int) -> Canonical:
 def digest_of(file: str, class_name: str, name: str) -> bytes:
     """The identity's 16 bytes: BLAKE2b of the three parts with NUL between them. What PostgreSQL cannot store counts as
     what it is stored as."""
-    key = f"{file}\0{class_name}\0{name}"
+    data = _storable_data(f"{file}\0{class_name}\0{name}")
+    return _hash(data or "\0".join(map(storable, (file, class_name, name))).encode())
+
+
+def _storable_data(key: str) -> bytes | None:
+    """The parts of an identity as bytes; None where one holds what PostgreSQL cannot store."""
     try:
-        data = key.encode() if key.count("\0") == _SEPARATORS else _stored(file, class_name, name)
+        return key.encode() if key.count("\0") == _SEPARATORS else None
     except UnicodeEncodeError:
-        data = _stored(file, class_name, name)
+        return None
+
+
+def _hash(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
-
-
-def _stored(*parts: str) -> bytes:
-    return "\0".join(storable(part) for part in parts).encode()
 
 
 def _path_of(file: str) -> tuple[str, Spelling]:

@@ -43,15 +43,14 @@ def class_pattern(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?!Tests?(?:{device})\Z)(.+?)({device})", re.DOTALL)
 
 
-def method_pattern(words: Iterable[str]) -> re.Pattern[str]:
-    """A method with the device at its end, dtypes allowed behind it; what stays must name more than `test`."""
-    device, dtypes = _either(words), _either(DTYPES)
-    return re.compile(rf"(?!test_(?:{device})(?:_(?:{dtypes}))*+\Z)(.+)_({device})((?:_(?:{dtypes}))*)", re.DOTALL)
-
-
 def _either(words: Iterable[str]) -> str:
     # The longest first: `float8_e4m3fnuz` is not `float8_e4m3fn` with something behind it.
     return "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
+
+
+# What follows the device in a method's name, and what its name must not come down to without it.
+TAIL = re.compile(rf"(?:_(?:{_either(DTYPES)}))*+")
+NOTHING_NAMED = "test"
 
 
 @dataclass(frozen=True)

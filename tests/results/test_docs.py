@@ -1,0 +1,120 @@
+"""docs/names-and-skips.md prints tables as they are in code. `python -m tests.results.test_docs` writes them anew."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "names-and-skips.md"
+# What stands between these lines is generated.
+BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def rows(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown."""
+    heads = list(heads)
+    table = [heads, ["---"] * len(heads), *lines]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in table)
+
+
+def code(text: str) -> str:
+    """Text as code; nothing where there is none."""
+    shown = text.replace("\n", "↵")
+    return f"`{shown}`" if shown else "–"
+
+
+def names() -> str:
+    from apps.results.names.rules import RULES
+
+    def each() -> Iterator[str]:
+        for rule in RULES:
+            lines = [
+                [device, *map(code, written), " · ".join(map(code, identity))]
+                for (device, *written), identity in rule.examples
+            ]
+            yield f"{rule.what}\n\n" + rows(["device", "file", "class", "name", "identity"], lines)
+
+    return "\n".join(each())
+
+
+def dtypes() -> str:
+    from apps.results.names.rules import DTYPES
+
+    return ", ".join(map(code, DTYPES)) + ".\n"
+
+
+def classes() -> str:
+    from apps.results.skips import MEANINGS
+
+    return rows(["class", "meaning"], [[code(word), meaning] for word, meaning in MEANINGS.items()])
+
+
+def skips() -> str:
+    from apps.results.skips import PATTERNS
+
+    return rows(
+        ["class", "such as", "where it could be read otherwise"],
+        [[code(row.skip_class), " ".join(map(code, row.examples)), row.why or "–"] for row in PATTERNS],
+    )
+
+
+def fingerprints() -> str:
+    from apps.results.fingerprints import DEVICE_EXAMPLES, STEPS
+
+    lines = [[step.what, code(before), code(after)] for step in STEPS for before, after in step.examples]
+    lines += [["the platform's words, with the device's number", *map(code, example)] for example in DEVICE_EXAMPLES]
+    return rows(["what goes", "before", "after"], lines)
+
+
+def columns() -> str:
+    from apps.results.outcomes import COLUMNS, SCHEMA
+
+    return rows(
+        ["column", "type", "meaning"],
+        [
+            [code(name), f"{SCHEMA.field(name).type}{', nullable' * SCHEMA.field(name).nullable}", meaning]
+            for name, meaning in COLUMNS.items()
+        ],
+    )
+
+
+def limits() -> str:
+    from apps.results import catalogue, fingerprints, outcomes, skips
+    from apps.results.names import canonical
+
+    return rows(
+        ["what", "limit", "past it"],
+        [
+            ["spellings of one report", f"{canonical.SPELLINGS_MAX:,}", "further names stay as they are written"],
+            ["different skip messages of one report", f"{catalogue.REASONS_MAX:,}", "the rest share one that says so"],
+            ["characters of a skip message that decide its class", f"{skips.LOOKED_AT:,}", "not looked at"],
+            ["characters of a message in a fingerprint", f"{fingerprints.MESSAGE_LOOKED_AT:,}", "not looked at"],
+            ["characters of a trace's end in a fingerprint", f"{fingerprints.TRACE_LOOKED_AT:,}", "not looked at"],
+            ["rows in a row group", f"{outcomes.ROWS_A_GROUP:,}", "the next group"],
+            ["names that one step writes", f"{catalogue.STEP:,}", "the next step"],
+        ],
+    )
+
+
+TABLES = {table.__name__: table for table in (names, dtypes, classes, skips, fingerprints, columns, limits)}
+
+
+def filled(text: str) -> str:
+    """The document with its tables as they are in code."""
+    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
+
+
+def test_the_tables_are_those_of_the_code() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert filled(text) == text
+    assert [found[2] for found in BLOCK.finditer(text)] == list(TABLES)
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "accelhub.settings")
+    os.environ.setdefault("ACCELHUB_DEBUG", "1")
+    import django
+
+    django.setup()
+    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
