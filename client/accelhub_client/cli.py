@@ -11,7 +11,7 @@ from typing import Any, Optional
 from urllib.parse import urlsplit
 
 from accelhub_client import VERSION, ci, packing, receipts, uploading
-from accelhub_client.console import Progress, note, result, size
+from accelhub_client.console import Progress, clean, note, result, size
 from accelhub_client.exits import EXITS, Stop
 from accelhub_client.multipart import Part
 from accelhub_client.redaction import Redactor, redactor
@@ -93,7 +93,9 @@ def _upload(options: argparse.Namespace) -> str:
     meta = ci.meta(vars(options), options.shard, environment)
     selection, secrets = select(options.paths), redactor(options.redact, environment)
     if selection.archives and options.redact:
-        raise Stop("usage", f"--redact: {selection.archives[0]} is an archive, which goes as it is. Give its folder.")
+        raise Stop(
+            "usage", f"--redact: {clean(selection.archives[0])} is an archive, which goes as it is. Give its folder."
+        )
     hub = None if options.dry_run else _hub(options.url)
     audience = options.audience or environment.get("ACCELHUB_OIDC_AUDIENCE") or AUDIENCE
     given = options.token or environment.get("ACCELHUB_TOKEN")
@@ -114,7 +116,7 @@ def _parts(selection: Selection, secrets: Redactor, opened: ExitStack) -> list[P
         note(f"Left out {selection.links} symbolic links below the folders.")
     if selection.reports:
         packed: Any = opened.enter_context(tempfile.TemporaryFile(suffix=".zip"))  # noqa: SIM115 - it is one
-        progress = Progress("Packing", sum(os.path.getsize(report.path) for report in selection.reports))
+        progress = Progress("Packing", sum(report.length for report in selection.reports))
         packing.pack(selection.reports, packed, secrets.cleaned, progress.advance)
         progress.end()
         packed.flush()
@@ -122,7 +124,7 @@ def _parts(selection: Selection, secrets: Redactor, opened: ExitStack) -> list[P
         note(f"Packed {len(selection.reports)} reports into {size(parts[0].length)}; {_redacted(secrets)}.")
     for path in selection.archives:
         parts.append(Part.of(os.path.basename(path), opened.enter_context(open(path, "rb"))))  # noqa: SIM115 - as above
-        note(f"{path} goes as it is, {size(parts[-1].length)}: nothing in it is redacted.")
+        note(f"{clean(path)} goes as it is, {size(parts[-1].length)}: nothing in it is redacted.")
     return parts
 
 
@@ -138,7 +140,7 @@ def _show_plan(meta: dict[str, Any], selection: Selection, parts: list[Part]) ->
     for part in parts:
         result(f"file: {part.name}, {part.length} bytes")
     for report in selection.reports:
-        result(f"  {report.name}")
+        result(f"  {clean(report.name)}")
 
 
 def _told(taken: uploading.Taken, hub: Address, options: argparse.Namespace) -> str:

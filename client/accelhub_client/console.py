@@ -14,7 +14,9 @@ def clean(said: object, most: int = TEXT_MAX) -> str:
     command, at most so many characters."""
     text = str(said)[: most * 4]
     text = "".join(sign if sign.isprintable() else " " for sign in text)
-    text = " ".join(text.split()).replace("::", ": :").replace("##[", "# #[")
+    text = " ".join(text.split()).replace("##", "# #")
+    if text.startswith("::"):
+        text = f": {text[1:]}"
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

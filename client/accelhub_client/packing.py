@@ -1,11 +1,11 @@
 """Many reports become one zip, written to disk as they are read. The same files make the same bytes: to the hub they
 are a duplicate, however often the step is tried."""
 
-import os
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from accelhub_client.console import clean
 from accelhub_client.exits import Stop
 from accelhub_client.selection import Found
 
@@ -28,11 +28,10 @@ def pack(
             info = zipfile.ZipInfo(report.name, _DATE)
             info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, _UNIX, _MODE
             try:
-                with open(report.path, "rb") as source:
-                    length = os.fstat(source.fileno()).st_size
-                    with archive.open(info, "w", force_zip64=length >= _ZIP64_FROM) as member:
-                        for piece in cleaned(source):
-                            member.write(piece)
+                is_long = report.length >= _ZIP64_FROM
+                with open(report.path, "rb") as source, archive.open(info, "w", force_zip64=is_long) as member:
+                    for piece in cleaned(source):
+                        member.write(piece)
             except OSError as error:
-                raise Stop("usage", f"{report.path}: cannot be packed: {error.strerror or error}.") from None
-            advance(length)
+                raise Stop("usage", f"{clean(report.path)}: cannot be packed: {error.strerror or error}.") from None
+            advance(report.length)

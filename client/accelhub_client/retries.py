@@ -27,8 +27,7 @@ def is_passing(status: int) -> bool:
 def retried(what: str, ask: Callable[[], Answer], read: Callable[[Answer], Result], attempts: int = ATTEMPTS) -> Result:
     """Ask until an answer comes that is not only passing, and read it. Raises Stop `unavailable`, and what `ask` and
     `read` raise."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    attempt = 1
+    waited, attempt = 0.0, 1
     while True:
         asked_to_wait = None
         try:
@@ -40,10 +39,10 @@ def retried(what: str, ask: Callable[[], Answer], read: Callable[[Answer], Resul
                 return read(answer)
             seen, asked_to_wait = brief(answer), retry_after(answer)
         wait = _wait(attempt) if asked_to_wait is None else asked_to_wait
-        if attempt >= attempts or time.monotonic() + wait > until:
+        if attempt >= attempts or waited + wait > PATIENCE_SECONDS:
             later = f" It asks to be left alone for {asked_to_wait:.0f} s." if asked_to_wait is not None else ""
             raise Stop("unavailable", f"{what}: {seen}. Gave up after {attempt} of {attempts} attempts.{later}")
-        attempt += 1
+        attempt, waited = attempt + 1, waited + wait
         note(f"{what}: {seen}. Attempt {attempt} of {attempts} in {wait:.1f} s.")
         time.sleep(wait)
 

@@ -1,10 +1,12 @@
 """Which files are meant by PATH…: reports, to be packed, and archives, which go as they are."""
 
 import glob
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from accelhub_client.console import clean
 from accelhub_client.exits import Stop
 
 # What is taken from a folder. A file that is named itself is taken whatever it is called.
@@ -14,19 +16,25 @@ _ZIP, _GZIP, _TAR, _TAR_AT = b"PK\x03\x04", b"\x1f\x8b", b"ustar", 257
 
 @dataclass(frozen=True)
 class Found:
-    """A report's file, and what it is called in the archive."""
+    """A report's file, what it is called in the archive, and its bytes."""
 
     path: str
     name: str
+    length: int
 
 
 @dataclass
 class Selection:
     """What is sent. `links`: files below folders that were left out because they are symbolic links."""
 
-    reports: list[Found] = field(default_factory=list)
+    by_name: dict[str, Found] = field(default_factory=dict)
     archives: list[str] = field(default_factory=list)
     links: int = 0
+
+    @property
+    def reports(self) -> list[Found]:
+        """The reports, by name."""
+        return [self.by_name[name] for name in sorted(self.by_name)]
 
 
 def select(arguments: list[str]) -> Selection:
@@ -47,7 +55,6 @@ def select(arguments: list[str]) -> Selection:
         if len(seen) == before and os.path.isdir(argument):
             kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
             raise Stop("usage", f"{argument}: no report is below this folder. Looked for {kinds}.")
-    selection.reports.sort(key=lambda found: found.name)
     return selection
 
 
@@ -80,12 +87,17 @@ def _add(selection: Selection, file: str, root: str) -> None:
     try:
         with open(file, "rb") as opened:
             start = opened.read(_TAR_AT + len(_TAR))
+            length = os.fstat(opened.fileno()).st_size
     except OSError as error:
-        raise Stop("usage", f"{file}: cannot be read: {error.strerror}.") from None
+        raise Stop("usage", f"{clean(file)}: cannot be read: {error.strerror}.") from None
     if start.startswith((_ZIP, _GZIP)) or start[_TAR_AT:] == _TAR:
         selection.archives.append(file)
-    else:
-        selection.reports.append(Found(file, _name(file, root)))
+        return
+    name = _name(file, root)
+    numbered = (f"{number}/{name}" for number in itertools.count(2))
+    while name in selection.by_name:
+        name = next(numbered)
+    selection.by_name[name] = Found(file, name, length)
 
 
 def _name(file: str, root: str) -> str:

@@ -119,7 +119,7 @@ def test_an_answer_that_is_none_of_a_hub_is_no_success(cli: Client, recorder: Re
 
 def test_what_a_hub_says_cannot_give_orders_to_terminal_or_ci(cli: Client, recorder: Recorder, tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
-    evil = "\x1b[2J\n::set-env name=PATH::/evil\u202e"
+    evil = "\n::set-env name=PATH::/evil\x1b[2J\u202e##[error]"
     recorder.answers = [
         Says(202, {"id": REPORT_ID, "status": "received", "receipt": f"https://hub/{evil}\nid=other"}),
         Says(
@@ -129,8 +129,9 @@ def test_what_a_hub_says_cannot_give_orders_to_terminal_or_ci(cli: Client, recor
     ]
     ended = cli(*UPLOAD, "--wait", "--outputs", outputs)
     assert ended.code == 0
-    for sign in ("\x1b", "\u202e", "::set-env"):
+    for sign in ("\x1b", "\u202e", "##["):
         assert sign not in ended.out + ended.err
+    assert not any(line.lstrip().startswith("::") for line in ended.out.splitlines())
     assert len(outputs.read_text().splitlines()) == 3
     recorder.answers = [Says(400, {"title": evil, "detail": {"a": evil}, "code": 7})]
     ended = cli(*UPLOAD)

@@ -3,12 +3,14 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.client.recorder import JUNIT, REPORT_ID, Client, Ended, Recorder, Says
+from tests.client.recorder import CLIENT, JUNIT, REPORT_ID, Client, Ended, Recorder, Says
 
 HERE = ("--run-id", "7", "--job-name", "build")
 NAME = "test-reports/python-pytest/test_ops/a.xml"
@@ -57,6 +59,38 @@ def test_a_report_outside_the_working_folder_tells_nothing_of_this_machine(
     (away / "b.xml").write_text(JUNIT)
     cli("report", "upload", away.parent, *HERE)
     assert list(recorder.asked[0].packed) == ["python-unittest/test_nn/b.xml"]
+
+
+def test_reports_of_one_name_from_two_places_are_both_kept(cli: Client, recorder: Recorder, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "r.xml").write_text(JUNIT.replace("test_a", f"test_{place}"))
+    cli("report", "upload", tmp_path / "one" / "r.xml", tmp_path / "two" / "r.xml", *HERE)
+    assert [(name, "test_two" in text) for name, text in recorder.asked[0].packed.items()] == [
+        ("2/r.xml", True),
+        ("r.xml", False),
+    ]
+
+
+def test_on_a_terminal_there_is_a_bar(step: Path, recorder: Recorder) -> None:
+    reading, writing = os.openpty()
+    command = [sys.executable, "-I", "-S", "-B", str(CLIENT), "report", "upload", "test-reports", *HERE]
+    env = {"ACCELHUB_URL": recorder.url, "ACCELHUB_TOKEN": "a.b.c"}
+    ended = subprocess.run(command, cwd=step, env=env, stdout=subprocess.PIPE, stderr=writing, check=False)
+    shown = os.read(reading, 65_536).decode()
+    os.close(writing)
+    os.close(reading)
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (0, f"received: {REPORT_ID}".encode())
+    assert "\rPacking [" + "#" * 30 + "] 100% of " in shown
+    assert "\rUploading [" + "#" * 30 + "] 100% of " in shown
+
+
+def test_much_is_told_by_quarters_where_there_is_no_terminal(cli: Client, step: Path) -> None:
+    (step / "big.gz").write_bytes(b"\x1f\x8b" + bytes(12_000_000 - 2))
+    said = cli("report", "upload", "big.gz", *HERE).err.splitlines()
+    assert [line for line in said if line.startswith("Uploading")] == [
+        f"Uploading: {share} % of 12.0 MB" for share in (25, 50, 75)
+    ]
 
 
 def test_links_below_a_folder_are_left_out_and_that_is_said(cli: Client, recorder: Recorder, step: Path) -> None:
