@@ -108,7 +108,8 @@ def get(where: Address, headers: Mapping[str, str]) -> Answer:
 
 
 def exchange(method: str, where: Address, headers: Mapping[str, str], body: Optional[Body] = None) -> Answer:
-    """One request and its answer, redirects not followed. Raises Unreachable."""
+    """One request and its answer, redirects not followed. Raises Unreachable; Stop `unavailable` for
+    a certificate that is not trusted."""
     connection = _connection(where)
     watch = None
     try:
@@ -125,6 +126,8 @@ def exchange(method: str, where: Address, headers: Mapping[str, str], body: Opti
         watch.start()
         answer = connection.getresponse()
         read = answer.read(ANSWER_MAX_BYTES + 1)
+    except ssl.SSLCertVerificationError as error:
+        raise Stop("unavailable", f"{where.host}: its certificate is not trusted: {error.verify_message}.") from None
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
     finally:

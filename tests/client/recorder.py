@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import ssl
 import subprocess
 import sys
 import threading
@@ -102,7 +103,15 @@ class Recorder:
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self._server.server_port}"
+        return f"http://{HOST}:{self.port}"
+
+    def wrap(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     def start(self) -> None:
         self._thread.start()
