@@ -78,8 +78,8 @@ DEFAULTS = (
 # A tag to its end, quotes included. Each repetition begins with a quote: no text takes more than one way through.
 _TAG = re.compile(r"<[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)(\s*=\s*)(\"[^\"]*\"|'[^']*')")
-# A tag with nothing in it to look at: most tags of a report.
-_BARE_TAG = re.compile(rf'<(?:/[^<>]*|[\w:.-]+(?:\s+(?:{"|".join(sorted(KEPT_ATTRIBUTES))})="[^"<]*")*\s*/?)>')
+# Tags with nothing in them to look at, and no more than white space between them: most of a report.
+_BARE_TAGS = re.compile(rf'(?:<(?:/[^<>]*|[\w:.-]+(?:\s+(?:{"|".join(sorted(KEPT_ATTRIBUTES))})="[^"<]*")*\s*/?)>\s*)+')
 _SECTIONS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
 _QUOTED = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
@@ -157,7 +157,7 @@ class Redactor:
                 stop = len(text) if end < 0 else end
                 out.append(opening + self.plain(text[at + len(opening) : stop]))
                 return stop
-        bare = _BARE_TAG.match(text, at)
+        bare = _BARE_TAGS.match(text, at)
         tag = bare or _TAG.match(text, at)
         if tag:
             out.append(tag[0] if bare else _ATTRIBUTE.sub(self._attribute, tag[0]))

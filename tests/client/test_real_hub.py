@@ -9,9 +9,11 @@ import requests
 from django.test import Client as DjangoClient
 
 from apps.relay.models import Rejection
+from apps.results import meta
 from apps.results.models import Report, Upload
 from apps.simulator.standin import GitHubStandIn
 from tests.client.recorder import Client, client_in
+from tests.client.secrets import client_module
 from tests.factories.listing import listed
 from tests.live import Hub, Worker
 from tests.relay.downstream import Downstream
@@ -53,6 +55,11 @@ def job(kestrel: Downstream, github: GitHubStandIn, tmp_path: Path) -> dict[str,
 @pytest.fixture
 def cli(step: Path, hub: Hub) -> Client:
     return client_in(step, hub.url)
+
+
+def test_the_client_knows_every_field_that_the_hub_reads() -> None:
+    known = {field.name for field in client_module("ci").FIELDS} | {"shard", "shards"}
+    assert known == {field.path for field in meta.FIELDS}
 
 
 def test_a_folder_becomes_a_report_of_its_delivery(
