@@ -1,4 +1,4 @@
-"""`python -m bench [callbacks] [overview] [fanout] [fault] [catalogue]`: the first three when none is named."""
+"""`python -m bench [callbacks] [overview] [fanout] [fault] [catalogue] [reports]`: the first three if none is named."""
 
 import os
 import sys
@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 NAMES = ("callbacks", "overview", "fanout")
-# What takes its time: a proof, and a full suite of tests.
-ALONE = ("fault", "catalogue")
+# What takes its time: a proof, and full suites of tests.
+ALONE = ("fault", "catalogue", "reports")
 
 
 def main(names: list[str]) -> int:
