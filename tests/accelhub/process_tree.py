@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 # How long (seconds) something may take that normally takes a moment. A bound against hanging, not an expectation.
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def descendants(pid: int) -> set[int]:
