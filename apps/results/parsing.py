@@ -240,7 +240,7 @@ def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list
             for member in archive.members(watched, name=part.name, limits=Limits(), notes=notes):
                 cases = list(member.cases())
                 yield _File.of(member.path, member.notes, len(cases)), member.notes.started, cases
-        except archive.Refused as refused:
+        except archive.UploadRefused as refused:
             said = [{"code": refused.code, "count": 1, "says": str(refused)}]
             yield _File(part.name, FileState.UNREAD, 0, 0, said, is_incomplete=True, is_refused=True), "", []
     if notes.counts:

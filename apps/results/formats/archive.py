@@ -48,7 +48,7 @@ REFUSALS = {
 }
 
 
-class Refused(Exception):
+class UploadRefused(Exception):
     """An upload that is not taken: a code of REFUSALS, and what was seen."""
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -221,13 +221,13 @@ class Member:
 def members(stream: BinaryIO, *, name: str, limits: Limits, notes: Notes) -> Iterator[Member]:
     """The files of an upload, one after the other. `stream` can be sought; `notes` are the upload's own.
 
-    Raises Refused, before the first member, where there is nothing to read at all.
+    Raises UploadRefused, before the first member, where there is nothing to read at all.
     """
     size = stream.seek(0, io.SEEK_END)
     if size == 0:
-        raise Refused("empty")
+        raise UploadRefused("empty")
     if size > limits.compressed:
-        raise Refused("too_large", f"It has {size} bytes, at most {limits.compressed} are taken.")
+        raise UploadRefused("too_large", f"It has {size} bytes, at most {limits.compressed} are taken.")
     budget, kind = _Budget(limits), _outer_kind(stream)
     found: Iterator[Member]
     if kind == "zip":
@@ -241,7 +241,7 @@ def members(stream: BinaryIO, *, name: str, limits: Limits, notes: Notes) -> Ite
     elif kind in ("gzip", *READERS):
         found = iter([Member(name, limits).open(_Raw(stream), budget=budget, compressed=size)])
     else:
-        raise Refused(kind)
+        raise UploadRefused(kind)
     yield from _limited(found, budget, notes)
 
 
@@ -331,13 +331,13 @@ def _tar(stream: Expanded, limits: Limits, notes: Notes) -> Iterator[Member]:
 
 
 def _zip(stream: BinaryIO, size: int, budget: _Budget) -> Iterator[Member]:
-    """The files of a zip. Raises Refused where its list of files cannot be read."""
+    """The files of a zip. Raises UploadRefused where its list of files cannot be read."""
     limits = budget.limits
     _check_directory(stream, size, limits)
     try:
         archive = zipfile.ZipFile(stream)
     except _ZIP_ERRORS as error:
-        raise Refused("archive_damaged", f"Seen: {error}.") from None
+        raise UploadRefused("archive_damaged", f"Seen: {error}.") from None
     with archive:
         for entry in archive.infolist():
             if entry.is_dir():
@@ -369,17 +369,17 @@ def _why_not(entry: zipfile.ZipInfo) -> str:
 
 
 def _check_directory(stream: BinaryIO, size: int, limits: Limits) -> None:
-    """The standard library holds the whole list of files: look at its size before. Raises Refused."""
+    """The standard library holds the whole list of files: look at its size before. Raises UploadRefused."""
     start = max(size - _END_SIZE - _COMMENT_MAX - _LOCATOR_SIZE - _END64_SIZE, 0)
     stream.seek(start)
     end = stream.read()
     at = end.rfind(_END)
     if at < 0 or len(end) - at < _END_SIZE:
-        raise Refused("archive_damaged", "Seen: a zip that ends too early.")
+        raise UploadRefused("archive_damaged", "Seen: a zip that ends too early.")
     (length,) = struct.unpack_from("<L", end, at + _LENGTH_AT)
     at64 = at - _LOCATOR_SIZE - _END64_SIZE
     if at64 >= 0 and end.startswith(_LOCATOR, at - _LOCATOR_SIZE) and end.startswith(_END64, at64):
         (length,) = struct.unpack_from("<Q", end, at64 + _LENGTH64_AT)
     if length > limits.directory:
-        raise Refused("directory", f"It has {length} bytes, at most {limits.directory} are read.")
+        raise UploadRefused("directory", f"It has {length} bytes, at most {limits.directory} are read.")
     stream.seek(0)

@@ -162,7 +162,6 @@ class _Reader:
         self._parser = parser = expat.ParserCreate("utf-8")
         # With it, an entity that nobody declared is skipped instead of ending the file.
         parser.UseForeignDTD(True)
-        parser.buffer_text = True
         parser.SkippedEntityHandler = self._skipped_entity
         parser.StartDoctypeDeclHandler = self._late_doctype
         self._listen()

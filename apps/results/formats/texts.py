@@ -139,27 +139,39 @@ def _reference(found: re.Match[str], notes: Notes) -> str:
     return REPLACEMENT
 
 
+_TAILS = 4  # times the limit that a tail may grow to before it is cut back
+
+
 class Excerpt:
     """A text that arrives in pieces, of which the head and the tail are kept: a trace's cause stands at its end."""
 
-    __slots__ = ("_head", "_room", "_size", "_tail", "limit")
+    __slots__ = ("_pieces", "_room", "_size", "_tail", "_tail_size", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._room = limit // 2
-        self._head: list[str] = []
-        self._tail = ""
-        self._size = 0
+        self._pieces: list[str] = []
+        self._tail: list[str] = []
+        self._size = self._tail_size = 0
 
     def add(self, piece: str) -> None:
+        """The next piece; at most a few times the limit is ever held."""
         self._size += len(piece)
         if self._room:
             head = piece[: self._room]
-            self._head.append(head)
+            self._pieces.append(head)
             self._room -= len(head)
             piece = piece[len(head) :]
         if piece:
-            self._tail = (self._tail + piece)[-(self.limit - self.limit // 2) :]
+            self._tail.append(piece)
+            self._tail_size += len(piece)
+            if self._tail_size > _TAILS * self.limit:
+                self._tail = [self._end()]
+                self._tail_size = len(self._tail[0])
+
+    def _end(self) -> str:
+        size = self.limit - self.limit // 2
+        return "".join(self._tail)[-size:]
 
     @property
     def is_cut(self) -> bool:
@@ -168,4 +180,4 @@ class Excerpt:
     def __str__(self) -> str:
         left_out = self._size - self.limit
         between = f"\n… {left_out} characters left out …\n" if left_out > 0 else ""
-        return "".join(self._head) + between + self._tail
+        return "".join(self._pieces) + between + (self._end() if self._tail else "")

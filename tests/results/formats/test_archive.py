@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from apps.results.formats import archive
-from apps.results.formats.archive import REFUSALS, Refused
+from apps.results.formats.archive import REFUSALS, UploadRefused
 from apps.results.formats.cases import Notes
 from apps.results.formats.limits import Limits
 from tests.results.formats.reading import File, Opened, read_upload
@@ -244,7 +244,7 @@ def test_headers_of_a_tar_that_make_no_sense_end_it() -> None:
     ids=["empty", "text", "bz2", "zip cut", "zip's start", "no gzip", "gzip cut", "long directory", "large"],
 )
 def test_what_cannot_be_opened_at_all_is_refused(data: bytes, code: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UploadRefused) as refused:
         read_upload(data, limits=Limits(compressed=64 * KIB, directory=8 * KIB))
     assert refused.value.code == code
     assert str(refused.value).startswith(REFUSALS[code])

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apps.results.formats import junit
-from apps.results.formats.archive import Refused
+from apps.results.formats.archive import UploadRefused
 from apps.results.formats.cases import NOTES, Case, Notes, Outcome
 from apps.results.formats.limits import Limits
 from apps.results.formats.texts import FORBIDDEN
@@ -140,7 +140,7 @@ def test_archives(data: bytes, damage: list[tuple[float, int, bytes]], cut: floa
     data = damaged(data, damage, cut)
     try:
         read = read_upload(data, limits=limits)
-    except Refused:
+    except UploadRefused:
         return
     assert len(read.files) <= limits.files
     for path, _, _, notes in read.files:
