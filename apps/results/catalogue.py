@@ -233,7 +233,8 @@ def add(names: Mapping[bytes, tuple[str, str, str]]) -> int:
 
 
 def _add_step(step: Sequence[tuple[bytes, tuple[str, str, str]]]) -> int:
-    before = _remembered.get(_database(), _NOTHING)
+    # Read before the lock is held: what the step before has written, and others.
+    before = known()
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", _TESTS_LOCK)
         ids = find(_refreshed(before), [digest for digest, _ in step])
@@ -340,8 +341,8 @@ _SEARCH_WORDS_MAX = 8
 
 
 def search(text: str, *, limit: int) -> list[Test]:
-    """Tests whose file, class and name hold every word of `text`, small and capital letters alike, the longest known
-    first. Raises Problem `malformed` for a word that is too short to search for, and without any."""
+    """Tests whose file, class and name hold every word of `text`, small and capital letters alike; those that are known
+    longest come first. Raises Problem `malformed` for a word that is too short to search for, and without any."""
     words = text.split()[:_SEARCH_WORDS_MAX]
     if not words or min(map(len, words)) < SEARCH_MIN:
         raise Problem("malformed", f"search: {text[:40]!r}, send words of at least {SEARCH_MIN} characters.", "search")

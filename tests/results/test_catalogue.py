@@ -19,7 +19,7 @@ from apps.results import catalogue
 from apps.results.models import Reason, SearchedTest, Test
 from apps.results.names.canonical import Canonical, Original, digest_of, restore
 from tests.factories.tests import NPU, catalogued, names
-from tests.live import ClonedDatabase
+from tests.live import READY_SECONDS, ClonedDatabase
 
 
 def originals_of(identified: catalogue.Identified) -> list[Original]:
@@ -194,7 +194,7 @@ def test_a_writer_that_is_killed_leaves_nothing_wrong(cloned_database: ClonedDat
     )
     assert process.stdout
     assert process.stdout.readline() == b"begun\n"
-    until = time.monotonic() + 30
+    until = time.monotonic() + READY_SECONDS
     while Test.objects.count() < 500 and time.monotonic() < until:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)

@@ -89,15 +89,20 @@ class Canonicals:
         self._places: dict[tuple[str, str], _Place] = {}
         self._tails: set[str] = {""}
         self._numbers: dict[Spelling, int] = {AS_WRITTEN: 0}
+        self._spellings = [AS_WRITTEN]
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
         """The spellings so far, by their numbers."""
-        return tuple(self._numbers)
+        return tuple(self._spellings)
 
     def number(self, spelling: Spelling) -> int:
         """A spelling's number, a new one if need be."""
-        return self._numbers.setdefault(spelling, len(self._numbers))
+        number = self._numbers.get(spelling)
+        if number is None:
+            number = self._numbers[spelling] = len(self._spellings)
+            self._spellings.append(spelling)
+        return number
 
     def of(self, file: str, class_name: str, name: str) -> Canonical:
         """The identity of one test."""
@@ -106,7 +111,7 @@ class Canonicals:
         number = self._number_at(place, device)
         if number is None:
             return as_written(file, class_name, name)
-        return Canonical(place.file, place.class_name, canonical_name, place.spelling._replace(name_device=device))
+        return Canonical(place.file, place.class_name, canonical_name, self._spellings[number])
 
     def digests(self, originals: Iterable[tuple[str, str, str]]) -> tuple[list[bytes], list[int]]:
         """Of many tests, the digests of their identities and the numbers of their spellings: `of` without the texts.
