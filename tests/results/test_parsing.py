@@ -17,6 +17,7 @@ from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.results import leases, outcomes
+from apps.results.formats.archive import REFUSALS
 from apps.results.models import Finding, Report, Test
 from apps.results.parsing import parse, trimmed
 from tests.factories.listing import listed
@@ -275,7 +276,7 @@ def test_an_upload_that_cannot_be_opened_has_failed_and_says_what_to_send(kestre
     assert parsed(name) == "failed"
     found = receipt(name)
     assert (found["state"], found["counts"]) == ("failed", None)
-    assert found["reason"].endswith("Send JUnit XML or a pytest report log, as it is or as zip, tar, tar.gz or gz.")
+    assert found["reason"] == REFUSALS["not_a_report"]
     assert parsed(name) == "nothing to do"
 
 
