@@ -38,8 +38,8 @@ class OfJob(Protocol):
 
 
 def job_of(repository_id: int | None, of: OfJob, *, since: datetime.datetime) -> Job | None:
-    """The one job of this identity, first seen since then. What was left out is not asked about; where that fits
-    several, none is meant."""
+    """The one job of this identity, first seen since then. What was left out is not asked about, on either side: of a
+    job whose callbacks name no check run an upload may. Where that fits several, none is meant."""
     if repository_id is None:
         return None
     found = Job.objects.filter(
@@ -56,7 +56,8 @@ def job_of(repository_id: int | None, of: OfJob, *, since: datetime.datetime) ->
     if of.leg:
         found = found.filter(leg=of.leg)
     elif of.check_run_id:
-        found = found.filter(Q(leg=of.check_run_id) | Q(check_run_id=of.check_run_id) | Q(joined_leg=of.check_run_id))
+        named = Q(leg=of.check_run_id) | Q(check_run_id=of.check_run_id) | Q(joined_leg=of.check_run_id)
+        found = found.filter(named | Q(leg="", check_run_id=""))
     jobs = list(found.order_by("pk")[:2])
     return jobs[0] if len(jobs) == 1 else None
 

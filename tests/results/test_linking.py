@@ -120,6 +120,15 @@ def test_another_attempt_leg_or_delivery_is_another_job(kestrel: Downstream) -> 
     assert Upload.objects.exclude(job=None).count() == 1
 
 
+def test_a_job_whose_callbacks_name_no_check_run_is_found_by_an_upload_that_does(kestrel: Downstream) -> None:
+    kestrel.start(check_run_id=None)
+    received(upload(kestrel, GREEN, check_run_id="999", **OF_D1))
+    assert Upload.objects.get().job == Job.objects.get()
+    kestrel.start(check_run_id="999")
+    received(upload(kestrel, GREEN, check_run_id="999", report_key="again", **OF_D1))
+    assert Upload.objects.latest("pk").job is None, "the one it names, or the one that names none"
+
+
 def test_where_several_jobs_fit_none_is_meant(kestrel: Downstream) -> None:
     kestrel.start(check_run_id="1")
     kestrel.start(check_run_id="2")
