@@ -89,7 +89,13 @@ METRICS: tuple[Metric, ...] = (
         "First attempts that ended in success, whatever a re-run said later.",
         "first attempts that ended",
     ),
-    Metric("timeout_rate", "Timeout rate", "share", "Ended jobs that count as timed out.", "ended jobs"),
+    Metric(
+        "timeout_rate",
+        "Timeout rate",
+        "share",
+        "Ended jobs that count as timed out. Those that were silent while the hub itself was out are not among them.",
+        "ended jobs",
+    ),
     Metric(
         "overrun_rate",
         "Overrun rate",
