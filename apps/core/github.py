@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import jwt
 import requests
@@ -124,14 +124,19 @@ class Compared:
 @dataclass(frozen=True)
 class HookDelivery:
     """One attempt to deliver a webhook, as GitHub's log has it. `github_id` is the attempt's, `delivery_id` the
-    webhook's own: a redelivery has it again."""
+    webhook's own: a redelivery has it again. `status` is what the receiver answered, 0 for nothing."""
 
     github_id: int
     delivery_id: str
     at: datetime.datetime
     event: str
+    status: int
     repository_id: int | None
     action: str | None = None
+
+    @property
+    def was_taken(self) -> bool:
+        return 200 <= self.status < 300
 
 
 class GitHubClient:
@@ -297,22 +302,22 @@ class GitHubClient:
                 commits=tuple(str(row["sha"]) for row in rows),
             )
 
-    def hook_deliveries(self, *, since: datetime.datetime) -> tuple[list[HookDelivery], bool]:
-        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, and whether those are all: at most
-        LOG_PAGES_MAX pages are read. Raises GitHubUnavailable or GitHubRefused."""
+    def hook_deliveries(self, *, since: datetime.datetime, cursor: str = "") -> tuple[list[HookDelivery], str]:
+        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, at most LOG_PAGES_MAX pages; and
+        the cursor that leads on from there, '' where those are all. Raises GitHubUnavailable or GitHubRefused."""
         with _translated(), self._as_app() as github:
             found: list[HookDelivery] = []
-            path = f"/app/hook/deliveries?per_page={PER_PAGE}"
             for _ in range(LOG_PAGES_MAX):
+                path = f"/app/hook/deliveries?per_page={PER_PAGE}" + (f"&cursor={quote(cursor)}" if cursor else "")
                 status, headers, output = github.requester.requestJson("GET", path)
                 if status != requests.codes.ok:
                     raise github.requester.createException(status, headers, _object(output))
                 page = [_hook_delivery(row) for row in json.loads(output)]
                 found += [one for one in page if one.at >= since]
-                path = _next_page(headers.get("link", ""))
-                if not path or any(one.at < since for one in page):
-                    return found, True
-            return found, False
+                cursor = _next_cursor(headers.get("link", ""))
+                if not cursor or any(one.at < since for one in page):
+                    return found, ""
+            return found, cursor
 
     def redeliver(self, github_id: int) -> None:
         """`POST /app/hook/deliveries/{id}/attempts` as the App: GitHub sends that webhook again, soon.
@@ -518,17 +523,17 @@ def _hook_delivery(row: dict[str, Any]) -> HookDelivery:
         delivery_id=str(row["guid"]),
         at=datetime.datetime.fromisoformat(row["delivered_at"]),
         event=str(row["event"]),
+        status=int(row["status_code"]),
         repository_id=row.get("repository_id"),
         action=row.get("action"),
     )
 
 
-def _next_page(link: str) -> str:
-    """Path and query of the log's next page, from GitHub's Link header; '' where there is none."""
+def _next_cursor(link: str) -> str:
+    """Where the log's next page begins, from GitHub's Link header; '' where there is none."""
     for part in requests.utils.parse_header_links(link):
         if part.get("rel") == "next":
-            url = urlsplit(part["url"])
-            return f"/app/hook/deliveries?{url.query}"
+            return parse_qs(urlsplit(part["url"]).query).get("cursor", [""])[0]
     return ""
 
 

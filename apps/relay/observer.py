@@ -174,11 +174,8 @@ def _apply(post: Post, *, body_digest: str, now: datetime.datetime) -> str:
         path = f"{PAYLOAD}.{problem.field}" if problem.field else None
         raise Problem(problem.code, f"{PAYLOAD}.{problem.detail}", path) from None
     # The relay vouches for a name, not for ids: GitHub's spelling of it is what the listing has.
-    found = Repository.objects.filter(full_name__iexact=post.repository, level__gt=UNLISTED).first()
+    found = Repository.objects.filter(full_name__iexact=post.repository).first()
     if found is None:
-        return Answer.IGNORED.value
-    if found.level < PUBLIC_FROM:
-        store.keep_private(found.pk, callback, identity=store.Word(post.claims), now=now)
         return Answer.IGNORED.value
     for _ in range(_RACES):
         with contextlib.suppress(store.Raced):  # then all of it again
@@ -193,6 +190,10 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
     """
     word = store.Word(post.claims)
     known = store.read(repository.pk, callback, word)
+    if repository.level < PUBLIC_FROM and known.job_id is None:
+        if repository.level > UNLISTED:
+            store.keep_private(repository.pk, callback, identity=word, now=now)
+        return Answer.IGNORED.value
     # Two relays at once: of what the hub dispatches, it hears from the downstream itself.
     modes.require(known.dispatch_id is None or not modes.current().dispatches, "it dispatched this delivery itself")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS

@@ -258,6 +258,11 @@ class State:
     start_seen: bool = False
     is_inferred: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the downstream has still to tell the end: one that the hub inferred is none."""
+        return self.status is JobStatus.IN_PROGRESS or self.is_inferred
+
 
 @dataclass(frozen=True)
 class Row:
@@ -299,7 +304,7 @@ MATRIX: dict[tuple[str, str], Row] = {
     (INFERRED, END): Row(
         JobStatus.COMPLETED,
         Answer.APPLIED,
-        remove=(Flag.INFERRED,),
+        remove=(Flag.INFERRED, Flag.UNHEARD),
         why="a real end replaces the one that the hub inferred",
     ),
 }
@@ -325,7 +330,7 @@ def incoming_name(state: State, report: Report) -> str:
     """The matrix's word for what comes in. Two ends are the same when conclusion and test counts are."""
     if report.status is JobStatus.IN_PROGRESS:
         return START
-    if state.status is not JobStatus.COMPLETED or state.is_inferred:
+    if state.status is None or state.is_open:
         return END
     same = (report.conclusion, report.counts) == (state.conclusion, state.counts)
     return SAME_END if same else OTHER_END
@@ -371,7 +376,8 @@ class Occasion:
 class Wishes:
     """What a listed repository takes part in. `listed` are the allowlist's words; empty `refs` or `labels` are any.
 
-    `key` never changes. `maintenance_until` is the end of a maintenance window that is open now.
+    `key` never changes. `maintenance_until` is the end of a maintenance window that is open now. `was_sent`: it was
+    dispatched an earlier event of the same pull request.
     """
 
     key: str
@@ -381,6 +387,7 @@ class Wishes:
     labels: tuple[str, ...] = ()
     sample_percent: int = 100
     maintenance_until: datetime.datetime | None = None
+    was_sent: bool = False
 
 
 @dataclass(frozen=True)
@@ -392,7 +399,12 @@ class NotSent:
 
 
 def takes_part(occasion: Occasion, wishes: Wishes) -> NotSent | None:
-    """None: the repository is sent this event. Else the first rule, in PARTICIPATION's order, that keeps it back."""
+    """None: the repository is sent this event. Else the first rule, in PARTICIPATION's order, that keeps it back.
+
+    Whoever was sent the beginning is sent what ends runs, whatever the rules say by then.
+    """
+    if wishes.was_sent and not is_answered(occasion.event, occasion.action):
+        return None
     for rule, row in PARTICIPATION.items():
         if sentence := row.ask(occasion, wishes):
             return NotSent(rule, sentence)
@@ -428,7 +440,7 @@ def _label(occasion: Occasion, wishes: Wishes) -> str:
 
 
 def _sample(occasion: Occasion, wishes: Wishes) -> str:
-    # What ends runs is not sampled: whoever was sent the beginning needs the end.
+    # What ends runs is nothing to run: it is not sampled.
     if not is_answered(occasion.event, occasion.action):
         return ""
     if sample_share(occasion.delivery_id, wishes.key) * 100 < wishes.sample_percent:

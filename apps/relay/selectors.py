@@ -138,8 +138,11 @@ class Wishing:
     wishes: Wishes
 
 
-def wishes_of_listed(*, now: datetime.datetime) -> list[Wishing]:
-    """Every listed repository with what it takes part in at this time. Two queries."""
+def wishes_of_listed(*, now: datetime.datetime, pr_number: int | None) -> list[Wishing]:
+    """Every listed repository with what it takes part in at this time, and whether it was dispatched an event of this
+    pull request. Three queries; two where there is none."""
+    sent = Dispatch.objects.filter(delivery__pr_number=pr_number).values_list("repository", flat=True)
+    sent_to = set() if pr_number is None else set(sent)
     listed = Repository.objects.filter(level__gt=UNLISTED).select_related("participation").order_by("pk")
     windows = dict(open_windows(now=now).values_list("repository", "ends_at"))
     found = []
@@ -157,6 +160,7 @@ def wishes_of_listed(*, now: datetime.datetime) -> list[Wishing]:
             key=str(repository.public_id),
             listed=tuple(repository.events),
             maintenance_until=windows.get(repository.pk),
+            was_sent=repository.pk in sent_to,
             **narrowed,
         )
         found.append(Wishing(repository.pk, wishes))
@@ -396,12 +400,14 @@ def newest_change_of(platform: Platform) -> tuple[object, ...]:
     """What a platform's list of jobs stands on: its levels, its newest public callback, the hub's newest judgement of a
     job, its newest dispatches.
 
-    Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2.
+    Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2. A job is public
+    whatever became of its repository's level.
     """
     levels = tuple(Repository.objects.filter(platform=platform).order_by("pk").values_list("pk", "level"))
+    every = [pk for pk, _ in levels]
     public = [pk for pk, level in levels if level >= PUBLIC_FROM]
-    callbacks = Callback.objects.filter(repository__in=public, job__isnull=False).order_by("-pk")
-    judged = Job.objects.filter(repository__in=public, judged_at__isnull=False).order_by("-judged_at")
+    callbacks = Callback.objects.filter(repository__in=every, job__isnull=False).order_by("-pk")
+    judged = Job.objects.filter(repository__in=every, judged_at__isnull=False).order_by("-judged_at")
     dispatches = Dispatch.objects.filter(repository__in=public).order_by("-created_at", "-pk")
     newest = tuple(dispatches.values_list("pk", "state")[:_DISPATCHES_LOOKED_AT])
     return (

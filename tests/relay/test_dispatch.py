@@ -256,7 +256,7 @@ def test_a_new_token_that_is_refused_is_not_replaced_again(dispatch: Dispatch, g
 def test_an_answer_to_a_dispatch_that_is_still_being_sent_is_accepted(
     dispatch: Dispatch, github: GitHubStandIn, client: Client
 ) -> None:
-    Dispatch.objects.update(state="sending", next_attempt_at=None)
+    Dispatch.objects.update(state="sending", attempts=1, next_attempt_at=None)
     assert Downstream(KESTREL, github, client, "5").start().status_code == 200
 
 

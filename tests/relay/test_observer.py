@@ -95,6 +95,18 @@ def test_below_l2_it_is_kept_privately(client: Client) -> None:
     assert (Job.objects.count(), Callback.objects.get().answer) == (0, "ignored")
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_job_that_began_before_its_repository_was_lowered_ends_like_any_other(
+    client: Client, kestrel: Any, level: int
+) -> None:
+    post(client, post_body())
+    listed({KESTREL: level})
+    assert said(post(client, post_body("success"))) == (200, {"ok": True, "status": "applied"})
+    assert said(post(client, post_body("success", job_name="another"))) == (200, {"ok": True, "status": "ignored"})
+    assert list(Job.objects.values_list("job_name", "conclusion")) == [("build", "success")]
+    assert Callback.objects.filter(answer="ignored").count() == level
+
+
 def test_an_unlisted_repository_is_ignored_and_its_name_stands_for_operators(client: Client) -> None:
     assert said(post(client, post_body("success", repository="who/knows"))) == (200, {"ok": True, "status": "ignored"})
     assert (Job.objects.count(), Callback.objects.count()) == (0, 0)
