@@ -74,6 +74,24 @@ def test_after_enough_attempts_it_is_given_up_with_the_reason(check: Check, gith
     assert row(check) == ("given_up", ATTEMPTS_MAX, "GitHub answered 503", 0)
 
 
+def test_a_token_that_github_no_longer_takes_is_replaced_once(check: Check, github: GitHubStandIn) -> None:
+    send(check)
+    github.fail("/check-runs", status=401)
+    ends(check)
+    assert send(check) is SendState.SENT
+    assert shown(github) == [(BUILD, "failure", "Failed")]
+
+
+def test_a_new_token_that_github_does_not_take_is_no_answer(check: Check, github: GitHubStandIn) -> None:
+    """It says nothing about the check run: that waits, and is not given up."""
+    send(check)
+    github.fail("/check-runs", status=401, times=2, message="Bad credentials")
+    ends(check)
+    assert send(check) is SendState.PENDING
+    assert row(check) == ("pending", 1, "GitHub answered 401: Bad credentials", 1)
+    assert send(check, at=check.next_attempt_at) is SendState.SENT
+
+
 def test_words_that_postgresql_cannot_store_do_not_stop_it(check: Check) -> None:
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
