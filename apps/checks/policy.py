@@ -129,6 +129,11 @@ class Wanted:
     title: str
     summary: str
 
+    @property
+    def run(self) -> str:
+        """One attempt of one run."""
+        return f"{self.run_id}/{self.run_attempt}"
+
 
 def code(text: str) -> str:
     """A downstream's text as Markdown shows it and never reads it."""

@@ -247,7 +247,7 @@ def _apply(repository_id: int, callback: fields.Callback, source: str) -> bool:
             callback,
             known,
             dataclasses.replace(row, add=(*row.add, Flag.IMPORTED)),
-            bucket=policy.bucket_of_report(callback.report),
+            bucket=policy.bucket_after(known.state, callback.report),
             provenance=known.provenance,
             identity=word,
             has_checks=False,

@@ -156,13 +156,32 @@ def test_an_app_that_is_set_up_by_its_client_id_holds_its_own_names_for_nobody(c
         assert holder_of(BUILD, check.head_sha, now=now()) == ""
 
 
+@pytest.mark.parametrize("state", [SendState.GIVEN_UP, SendState.PENDING])
+def test_what_changes_while_it_is_refused_is_sent_after_that(
+    check: Check, github: GitHubStandIn, state: SendState
+) -> None:
+    """The refusal is of what it said before. One that waits goes on waiting."""
+    send(check)
+    Check.objects.update(state="pending", revision=2, title="Running again")
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    ends(check)
+    wait = seconds_later(60)
+    assert services._end(taken, state=state, error="GitHub answered 422: no", next_attempt_at=wait) is SendState.PENDING
+    is_due = state is SendState.GIVEN_UP
+    assert row(check) == ("pending", 0 if is_due else 2, "GitHub answered 422: no", 1)
+    assert (check.next_attempt_at < wait) is is_due
+    assert send(check, at=wait) is SendState.SENT
+    assert (row(check), shown(github)) == (("sent", check.attempts, "", 3), [(BUILD, "failure", "Failed")])
+
+
 def test_what_changes_while_it_is_sent_is_sent_after_that(check: Check, github: GitHubStandIn) -> None:
     """The end comes while the start is on its way: neither is lost, and the end is last."""
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
     ends(check)
     assert send(check) is None  # one sender at a time
-    sent = services._sent(taken, services._publish(taken, now()), now())
+    sent = services._sent(taken, services._publish(taken, now()))
     assert (sent, row(check)) == (SendState.PENDING, ("pending", 0, "", 1))
     assert shown(github) == [(BUILD, "in_progress", "Running")]
     settle()
@@ -187,7 +206,7 @@ def test_an_attempt_that_ends_after_it_was_taken_back_overwrites_nothing(check: 
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
     outbox.sweep(Check, "check_pending", now=seconds_later(SENDING_LOST_SECONDS + 1))
-    assert services._sent(taken, 7, now()) is None
+    assert services._sent(taken, 7) is None
     assert row(check) == ("pending", 1, LOST, 0)
 
 
