@@ -17,7 +17,7 @@ from apps.checks import outbox, policy, webhooks
 from apps.checks.enums import CheckStatus, NeutralEnd, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
-from apps.checks.selectors import has_held_job, holder_of, legs_by_name, may_publish, name_at
+from apps.checks.selectors import has_held_job, legs_by_name, may_publish, name_at
 from apps.checks.topics import CHECK_PENDING
 from apps.core import clock
 from apps.core.errors import Problem
@@ -27,13 +27,17 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.platforms.selectors import has_open_demotion
 from apps.relay import checknames
+from apps.relay.adoption_selectors import STILL_AT_WORK, Holder, holder
 from apps.relay.enums import Conclusion, JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 
 log = logging.getLogger(__name__)
 
-HELD_NEXT = "Stop it there, or set ACCELHUB_CHECK_PREFIX; then send again."
+HELD_NEXT = (
+    "Stop it there, or set ACCELHUB_CHECK_PREFIX. This one waits and goes by itself: "
+    f"{STILL_AT_WORK.seconds // 3_600} hours after that App's last one, on a commit that shows one once it is gone."
+)
 # In these states nothing is sent any more, until there is something new to say.
 OVER = (SendState.SENT, SendState.GIVEN_UP)
 
@@ -232,15 +236,14 @@ def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
 def send_check(*, check_pk: int, now: datetime.datetime) -> SendState | None:
     """Make GitHub show what a check run is to say. Returns its new state; None when it was not there to be sent.
 
-    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words. So
-    is one whose name another App holds, with an alarm.
+    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words. One
+    whose name another App holds waits, with an alarm, until that may be over.
     """
     check = outbox.take(Check, check_pk, now=now) if may_publish() else None
     if check is None:
         return None
-    if holder := holder_of(check.name, check.head_sha, now=now):
-        log.error("check %s is not published: the App %s publishes it too. %s", check.name, holder, HELD_NEXT)
-        return _end(check, error=f"the App {holder} publishes it too. {HELD_NEXT}", state=SendState.GIVEN_UP)
+    if held := holder(check.name, check.head_sha, now=clock.real(now)):
+        return _wait_for(held, check)
     try:
         github_id = _publish(check, now)
     except GitHubUnavailable as problem:
@@ -249,6 +252,15 @@ def send_check(*, check_pk: int, now: datetime.datetime) -> SendState | None:
     except GitHubRefused as problem:
         return _end(check, error=str(problem), state=SendState.GIVEN_UP)
     return _sent(check, github_id)
+
+
+def _wait_for(held: Holder, check: Check) -> SendState | None:
+    """Two Apps never publish one name (docs/operator.md, "Modes"): this was no attempt, and the name may come free."""
+    error = f"the App {held.app} publishes it too. {HELD_NEXT}"
+    if error != check.error:
+        log.error("check %s is not published: %s", check.name, error)
+    state, attempts = SendState.PENDING, check.attempts - 1
+    return _end(check, state=state, error=error, attempts=attempts, next_attempt_at=held.until)
 
 
 def _sent(check: Check, github_id: int) -> SendState | None:

@@ -128,7 +128,9 @@ class RepositoryFiles:
         return self._ask(read)
 
     def open_pull(self, *, title: str, body: str, branch: str, base: str) -> Pull:
-        return self._ask(lambda repository: _pull(repository.create_pull(base=base, head=branch, title=title, body=body)))
+        return self._ask(
+            lambda repository: _pull(repository.create_pull(base=base, head=branch, title=title, body=body))
+        )
 
 
 def _pull(found: PullRequest) -> Pull:

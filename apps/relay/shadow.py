@@ -220,6 +220,8 @@ def compare_deliveries(*, now: datetime.datetime) -> int:
         )
         Comparison.objects.filter(delivery__in=deliveries).update(compared_at=now)
         Difference.objects.filter(found_at__lt=now - KEPT_FOR).delete()
+        Intent.objects.filter(created_at__lt=now - KEPT_FOR).delete()
+        Comparison.objects.filter(delivery__received_at__lt=now - KEPT_FOR).delete()
     return len(deliveries)
 
 
@@ -255,8 +257,7 @@ def _found(deliveries: list[Delivery], now: datetime.datetime) -> dict[_Key, Fou
                 full_name=repository_in(own[0].name) if own else repository.full_name,
                 is_intended=is_intended,
                 is_public=repository.level >= PUBLIC_FROM or bool(told),
-                is_due=now - delivery.received_at > ANSWER_DUE
-                and policy.is_answered(delivery.event, delivery.action),
+                is_due=now - delivery.received_at > ANSWER_DUE and policy.is_answered(delivery.event, delivery.action),
                 wants_check=all(wishes),
                 jobs=tuple(_as_seen(job, said) for job, said in told),
                 checks=checks,
@@ -313,9 +314,7 @@ def _jobs_by_pair(deliveries: list[Delivery], repositories: Iterable[int]) -> di
     return pairs
 
 
-def _checks_for(
-    look: CheckLook | None, own: list[SeenCheck], told: list[_Told]
-) -> tuple[dict[str, str] | None, str]:
+def _checks_for(look: CheckLook | None, own: list[SeenCheck], told: list[_Told]) -> tuple[dict[str, str] | None, str]:
     """What a repository's check runs say, by name, and why GitHub could not say. None: not asked since the last
     post."""
     if look is None:

@@ -1,5 +1,6 @@
 """`POST /api/crcr/results`: today's relay posts what it took, and the hub keeps it."""
 
+import datetime
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -89,11 +90,8 @@ def test_counts_and_times_that_an_end_leaves_out_stay_and_count(client: Client, 
     assert answers == ["applied", "duplicate"]
     job = Job.objects.get()
     assert (job.passed, job.failed, job.skipped, job.total) == (3, 1, None, 4)
-    assert (job.conclusion, job.bucket, job.reported_completed_at.isoformat()) == (
-        "success",
-        "contradicted",
-        "2026-11-30T20:05:00+00:00",
-    )
+    told_at = datetime.datetime(2026, 11, 30, 20, 5, tzinfo=datetime.UTC)
+    assert (job.conclusion, job.bucket, job.reported_completed_at) == ("success", "contradicted", told_at)
     more = {"passed": 5, "failed": 0, "skipped": 2}
     assert said(post(client, post_body("success", test_results=more)))[1]["status"] == "conflict"
     post(client, post_body(job_name="other", test_results=counts))

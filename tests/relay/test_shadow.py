@@ -11,10 +11,10 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from apps.accounts.policy import Role
-from apps.checks.selectors import holder_of
 from apps.core.clock import now
 from apps.platforms.models import NameChange, Repository
 from apps.relay import shadow, tasks
+from apps.relay.adoption_selectors import holder
 from apps.relay.models import CheckLook, Comparison, Delivery, Difference, Dispatch, Intent, Job, SeenCheck
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import listed, user
@@ -266,6 +266,15 @@ def test_commits_are_asked_about_again_after_a_while(client: Client, github: Git
     assert Comparison.objects.get().compared_at is None
 
 
+def test_what_was_compared_is_dropped_after_two_weeks(client: Client) -> None:
+    listed({L2: 2})
+    webhook(client)
+    compared(after=shadow.KEPT_FOR - SETTLED)
+    assert (Intent.objects.count(), Comparison.objects.count()) == (1, 1)
+    compared(after=shadow.KEPT_FOR + SETTLED)
+    assert (Intent.objects.count(), Comparison.objects.count()) == (0, 0)
+
+
 def test_many_check_runs_are_read_page_by_page(client: Client, github: GitHubStandIn) -> None:
     webhook(client)
     for number in range(230):
@@ -297,8 +306,8 @@ def test_a_name_that_another_app_publishes_is_not_published(
     github.checks.show(sha, NAME, app_id=app_id, started_at=started)
     shadow.look_at_checks(now=now())
     with override_settings(MODE="active"):
-        assert (holder_of(NAME, HEAD_SHA, now=now()) == "") is may
-        assert holder_of(f"{NAME}-2", HEAD_SHA, now=now()) == ""
+        assert (holder(NAME, HEAD_SHA, now=now()) is None) is may
+        assert holder(f"{NAME}-2", HEAD_SHA, now=now()) is None
 
 
 def test_an_operator_of_an_active_hub_is_told(client: Client, github: GitHubStandIn) -> None:

@@ -97,7 +97,7 @@ def test_an_installation_token_outlives_a_restart(github: GitHubStandIn, client:
 def test_wrong_app_key_is_401(github: GitHubStandIn) -> None:
     github.add_repository(REPO)
     stranger = GitHubClient(api_url=github.url, app_id=APP_ID, private_key=new_key())
-    with pytest.raises(GitHubUnavailable, match="^GitHub answered 401: "):
+    with pytest.raises(GitHubUnavailable, match=r"^GitHub answered 401: "):
         stranger.repository_identity(REPO)
 
 
