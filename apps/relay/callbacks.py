@@ -106,7 +106,7 @@ def _apply(
             callback,
             known,
             row,
-            bucket=policy.bucket_of_report(callback.report),
+            bucket=policy.bucket_after(known.state, callback.report),
             provenance=policy.stronger_provenance(known.provenance, shown),
             identity=identity,
             has_checks=standing.level >= CHECKS_FROM,

@@ -14,6 +14,8 @@ from apps.relay.policy import UNDISPATCHED_EVENTS
 log = logging.getLogger(__name__)
 
 COMMITS_AT_ONCE = 50
+# What was not answered for by then, as of most of an imported history, is not asked about any more.
+ASKED_FOR = datetime.timedelta(days=14)
 
 # Jobs whose commit turned out to be unknown, those that came after the answer among them.
 _FLAG = f"""
@@ -32,7 +34,7 @@ def look_up_commits(*, now: datetime.datetime) -> int:
     A commit of a delivery is known without asking. When GitHub fails, what is left waits for the next time.
     """
     answered = 0
-    for sha in _unknown_shas():
+    for sha in _unknown_shas(now):
         try:
             is_known = Delivery.objects.filter(head_sha=sha).exists() or client().knows_commit(
                 settings.UPSTREAM_REPO, sha
@@ -49,8 +51,8 @@ def look_up_commits(*, now: datetime.datetime) -> int:
     return answered
 
 
-def _unknown_shas() -> list[str]:
+def _unknown_shas(now: datetime.datetime) -> list[str]:
     looked_up = CommitLookup.objects.values("sha")
-    nightlies = Job.objects.filter(dispatch=None, event_type__in=UNDISPATCHED_EVENTS)
+    nightlies = Job.objects.filter(dispatch=None, event_type__in=UNDISPATCHED_EVENTS, first_seen_at__gt=now - ASKED_FOR)
     named = nightlies.exclude(head_sha="").exclude(head_sha__in=looked_up)
     return list(named.order_by("head_sha").values_list("head_sha", flat=True).distinct()[:COMMITS_AT_ONCE])

@@ -117,8 +117,9 @@ LEFT JOIN relay_timelimit own ON own.repository_id = j.repository_id AND own.job
 LEFT JOIN relay_timelimit every ON every.repository_id = j.repository_id AND every.job_name = ''
 WHERE j.status = 'in_progress'
     AND j.first_seen_at + make_interval(secs => COALESCE(own.seconds, every.seconds, %(default)s)) < %(now)s
-ORDER BY j.first_seen_at LIMIT %(limit)s
 """
+_OLDEST_SILENT = f"{_SILENT} ORDER BY j.first_seen_at LIMIT %(limit)s"
+_THAT_SILENT = f"{_SILENT} AND j.id = %(job)s"
 _SILENT_AT_ONCE = 2_000
 # A job that was in progress during an outage has been ended by then, whatever its limit.
 _OUTAGE_LOOKED_AT = 2 * datetime.timedelta(seconds=LIMIT_MAX_SECONDS)
@@ -127,11 +128,18 @@ _OUTAGE_LOOKED_AT = 2 * datetime.timedelta(seconds=LIMIT_MAX_SECONDS)
 def silent_runs(*, now: datetime.datetime) -> dict[RunKey, list[int]]:
     """Jobs (primary keys) in progress that have been silent past their limit, by run."""
     with connection.cursor() as cursor:
-        cursor.execute(_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "limit": _SILENT_AT_ONCE})
+        cursor.execute(_OLDEST_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "limit": _SILENT_AT_ONCE})
         runs: dict[RunKey, list[int]] = {}
         for pk, *key in cursor.fetchall():
             runs.setdefault(RunKey(*key), []).append(pk)
     return runs
+
+
+def is_silent(job_pk: int, *, now: datetime.datetime) -> bool:
+    """Whether a job is in progress and has been silent past its limit."""
+    with connection.cursor() as cursor:
+        cursor.execute(_THAT_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "job": job_pk})
+        return cursor.fetchone() is not None
 
 
 def close_silent(*, run: RunKey, job_pks: list[int], now: datetime.datetime) -> int:

@@ -39,6 +39,7 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["received_at"], condition=Q(state="received"), name="relay_delivery_waiting"),
             models.Index(fields=["pr_number", "-received_at"], name="relay_delivery_pr"),
+            models.Index(fields=["-received_at"], name="relay_delivery_recent"),
             models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_delivery_commit"),
         ]
 

@@ -197,12 +197,11 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
     # Two relays at once: of what the hub dispatches, it hears from the downstream itself.
     modes.require(known.dispatch_id is None or not modes.current().dispatches, "it dispatched this delivery itself")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
-    if is_dispatched:
-        callback = dataclasses.replace(
-            callback,
-            head_sha=known.head_sha or echoed_sha(post.payload),
-            pr_number=known.pr_number or echoed_number(post.payload),
-        )
+    if is_dispatched and known.event is not None:
+        callback = dataclasses.replace(callback, head_sha=known.head_sha, pr_number=known.pr_number)
+    elif is_dispatched:
+        sha, number = echoed_sha(post.payload), echoed_number(post.payload)
+        callback = dataclasses.replace(callback, head_sha=sha, pr_number=number)
     else:
         known = dataclasses.replace(known, event=None, dispatch_id=None)
     found = callbacks.found_flags(known, callback.report, callback.leg, now)
@@ -216,7 +215,7 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
             callback,
             known,
             row,
-            bucket=policy.bucket_of_report(callback.report),
+            bucket=policy.bucket_after(known.state, callback.report),
             provenance=known.provenance,
             identity=word,
             # A check run tells of what the hub itself dispatched.
@@ -224,7 +223,8 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
             now=now,
         )
     assert job is not None
-    keep_measures(job, queue_seconds=post.queue_seconds, execution_seconds=post.execution_seconds, now=now)
+    if row.answer is not Answer.CONFLICT:  # what the relay measured is of the end that does not stand
+        keep_measures(job, queue_seconds=post.queue_seconds, execution_seconds=post.execution_seconds, now=now)
     return row.answer.value
 
 

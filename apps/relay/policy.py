@@ -111,6 +111,11 @@ class Counts:
     skipped: int | None = None
     total: int | None = None
 
+    def over(self, known: "Counts") -> "Counts":
+        """These, and where they say nothing those that were known before."""
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(known), strict=True)
+        return Counts(*(before if new is None else new for new, before in pairs))
+
 
 def flags_of(counts: Counts) -> tuple[Flag, ...]:
     """What the counts of an ended job say against themselves: more parts than the whole."""
@@ -310,9 +315,11 @@ MATRIX: dict[tuple[str, str], Row] = {
 }
 
 
-def bucket_of_report(report: Report) -> Bucket:
-    """Where a job counts after this report."""
-    return bucket_of(report.conclusion, report.counts) if report.status is JobStatus.COMPLETED else Bucket.IN_PROGRESS
+def bucket_after(state: State, report: Report) -> Bucket:
+    """Where a job of this state counts after this report."""
+    if report.status is not JobStatus.COMPLETED:
+        return Bucket.IN_PROGRESS
+    return bucket_of(report.conclusion, report.counts.over(state.counts))
 
 
 def state_name(state: State) -> str:
@@ -327,12 +334,13 @@ def state_name(state: State) -> str:
 
 
 def incoming_name(state: State, report: Report) -> str:
-    """The matrix's word for what comes in. Two ends are the same when conclusion and test counts are."""
+    """The matrix's word for what comes in. Two ends are the same when the conclusion is, and
+    no test count is said to be another."""
     if report.status is JobStatus.IN_PROGRESS:
         return START
     if state.status is None or state.is_open:
         return END
-    same = (report.conclusion, report.counts) == (state.conclusion, state.counts)
+    same = (report.conclusion, report.counts.over(state.counts)) == (state.conclusion, state.counts)
     return SAME_END if same else OTHER_END
 
 
@@ -353,7 +361,7 @@ def decide(state: State, report: Report, *, expects_start: bool = True, found: t
     row = MATRIX[state_name(state), incoming_name(state, report)]
     add = (*(row.add if expects_start else ()), *found)
     if row.status is JobStatus.COMPLETED:
-        add += flags_of(report.counts)
+        add += flags_of(report.counts.over(state.counts))
     return dataclasses.replace(row, add=add)
 
 

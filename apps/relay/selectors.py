@@ -120,7 +120,7 @@ def rejected_lately(*, now: datetime.datetime) -> QuerySet[Rejection]:
 def silent_probes(*, now: datetime.datetime) -> list[Repository]:
     """The hub's own probes that are silent, as policy.silent_hours defines it. Two queries."""
     known = list(probes())
-    last = last_callbacks(known)
+    last = last_callbacks(known, sees_private=True)
     return [probe for probe in known if probe.level and silent_hours(last[probe.pk], now)]
 
 
@@ -343,7 +343,9 @@ def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round
 
 def omissions_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Omission]]:
     """By delivery (primary key), the public downstreams that it was not sent to, by name, each with why."""
-    found = Omission.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM)
+    found = Omission.objects.filter(
+        delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM, repository__is_probe=False
+    )
     omissions: dict[int, list[Omission]] = defaultdict(list)
     for omission in found.select_related("repository__platform").order_by("repository__full_name"):
         omissions[omission.delivery_id].append(omission)
@@ -369,19 +371,22 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
     if platform is not None:
         found = found.filter(repository__platform=platform, event_type__in=UNDISPATCHED_EVENTS)
     if sha:
-        found = found.filter(head_sha__startswith=sha).exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
+        found = found.filter(head_sha__startswith=sha, repository__is_probe=False)
+        found = found.exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
     return found
 
 
-def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
-    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting. What a
-    new owner sends ends no silence before that owner is accepted."""
+def last_callbacks(repositories: Iterable[Repository], *, sees_private: bool) -> dict[int, datetime.datetime | None]:
+    """By repository (primary key), when the newest callback came that was kept: public or conflicting, and for whom
+    `sees_private` private. What a new owner sends ends no silence before that owner is accepted."""
     stranger = Transfer.objects.annotate(owner=Cast("new_owner_id", TextField())).filter(
         repository=OuterRef("repository"),
         owner=OuterRef("owner"),
         opened_at__lte=OuterRef("received_at"),
     )
     heard = Callback.objects.alias(owner=KT("claims__repository_owner_id")).filter(repository=OuterRef("pk"))
+    if not sees_private:
+        heard = heard.filter(job__isnull=False)
     newest = heard.exclude(Exists(stranger.exclude(state=Transfer.State.ACCEPTED))).order_by("-received_at")
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
     return dict(
@@ -393,7 +398,7 @@ def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.dat
 
 def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
     """Jobs about a pull request that the hub dispatched nothing for: the relay did, newest first."""
-    return with_superseded(jobs()).filter(dispatch=None, pr_number=number)
+    return with_superseded(jobs()).filter(dispatch=None, pr_number=number, repository__is_probe=False)
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:

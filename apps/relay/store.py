@@ -99,9 +99,11 @@ SELECT id FROM job
 COMPLETE = f"""
 WITH job AS (
     UPDATE relay_job SET status = %(status)s, conclusion = %(conclusion)s, bucket = %(bucket)s,
-        passed = %(passed)s, failed = %(failed)s, skipped = %(skipped)s, total = %(total)s,
+        passed = COALESCE(%(passed)s, passed), failed = COALESCE(%(failed)s, failed),
+        skipped = COALESCE(%(skipped)s, skipped), total = COALESCE(%(total)s, total),
         reported_started_at = COALESCE(reported_started_at, %(started_at)s),
-        reported_completed_at = %(reported_completed_at)s, completed_at = %(completed_at)s,
+        reported_completed_at = COALESCE(%(reported_completed_at)s, reported_completed_at),
+        completed_at = %(completed_at)s,
         url = COALESCE(NULLIF(%(url)s, ''), url),
         artifact_url = COALESCE(NULLIF(%(artifact_url)s, ''), artifact_url), flags = %(flags)s,
         check_run_id = COALESCE(NULLIF(%(check_run_id)s, ''), check_run_id),

@@ -249,7 +249,7 @@ def test_an_app_that_was_installed_anew_is_found(dispatch: Dispatch, github: Git
 
 def test_a_new_token_that_is_refused_is_not_replaced_again(dispatch: Dispatch, github: GitHubStandIn) -> None:
     github.fail("/dispatches$", status=401, times=2)
-    assert send(dispatch) is DispatchState.GIVEN_UP
+    assert send(dispatch) is DispatchState.PENDING
     assert [r.path for r in github.requests].count(f"/repos/{KESTREL}/dispatches") == 1
 
 

@@ -1,5 +1,6 @@
 """`POST /api/crcr/results`: today's relay posts what it took, and the hub keeps it."""
 
+import datetime
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -77,6 +78,34 @@ def test_a_null_measure_never_overwrites_a_value(client: Client, kestrel: Any) -
     assert (job.relay_queue_seconds, job.relay_execution_seconds, job.queue_seconds) == (61, 600, 61.0)
     assert list(Wakeup.objects.values_list("topic", "key")) == [
         ("job_changed", f"{kestrel.pk}:{job.first_seen_at.date()}")
+    ]
+
+
+def test_counts_and_times_that_an_end_leaves_out_stay_and_count(client: Client, kestrel: Any) -> None:
+    """Failed tests that the start has told of make a success none."""
+    done = "2026-11-30T20:05:00Z"
+    counts = {"passed": 3, "failed": 1}
+    post(client, post_body(test_results=counts, started_at="2026-11-30T20:00:00Z", completed_at=done))
+    answers = [said(post(client, post_body("success", url=url)))[1]["status"] for url in ("https://a/1", "https://a/2")]
+    assert answers == ["applied", "duplicate"]
+    job = Job.objects.get()
+    assert (job.passed, job.failed, job.skipped, job.total) == (3, 1, None, 4)
+    told_at = datetime.datetime(2026, 11, 30, 20, 5, tzinfo=datetime.UTC)
+    assert (job.conclusion, job.bucket, job.reported_completed_at) == ("success", "contradicted", told_at)
+    more = {"passed": 5, "failed": 0, "skipped": 2}
+    assert said(post(client, post_body("success", test_results=more)))[1]["status"] == "conflict"
+    post(client, post_body(job_name="other", test_results=counts))
+    post(client, post_body("success", job_name="other", test_results=more))
+    other = Job.objects.get(job_name="other")
+    assert (other.passed, other.failed, other.skipped, other.total, other.bucket) == (5, 0, 2, 7, "success")
+
+
+def test_what_was_measured_of_an_end_that_does_not_stand_is_not_kept(client: Client, kestrel: Any) -> None:
+    post(client, post_body("success", metrics={"queue_time": 1, "execution_time": 10}))
+    answer = post(client, post_body("failure", metrics={"queue_time": 2, "execution_time": 99}))
+    assert said(answer)[1]["status"] == "conflict"
+    assert list(Job.objects.values_list("conclusion", "relay_queue_seconds", "relay_execution_seconds")) == [
+        ("success", 1, 10)
     ]
 
 

@@ -9,7 +9,7 @@ BEGUN_AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("relay", "0009_job_lookups"),
+        ("relay", "0010_delivery_recent"),
     ]
 
     operations = [
