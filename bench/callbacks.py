@@ -75,7 +75,13 @@ def _dispatched(delivery_id: str) -> None:
     )
     Dispatch.objects.bulk_create(
         Dispatch(
-            delivery=delivery, repository=repository, state="sent", created_at=now(), changed_at=now(), sent_at=now()
+            delivery=delivery,
+            repository=repository,
+            state="sent",
+            attempts=1,
+            created_at=now(),
+            changed_at=now(),
+            sent_at=now(),
         )
         for repository in Repository.objects.all()
     )

@@ -36,6 +36,7 @@ class Action(models.TextChoices):
     PIPELINE_MAPPED = "pipeline.mapped", "Pipeline mapped to a repository"
     PIPELINE_UNMAPPED = "pipeline.unmapped", "Pipeline mapping removed"
     TENURE_IMPORTED = "repository.tenure_imported", "Earlier level imported"
+    HISTORY_IMPORT_BEGUN = "job.history_import_begun", "Import of job history begun"
     HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"

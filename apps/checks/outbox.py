@@ -1,7 +1,6 @@
 """What the outboxes of check runs and re-runs share: take a row, write how its attempt ended, sweep."""
 
 import datetime
-import random
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -9,7 +8,7 @@ from django.db import transaction
 from apps.checks.enums import SendState
 from apps.checks.models import Outgoing
 from apps.core import clock, outbox
-from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
+from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.wakeups import wake
 
 SWEPT_AT_ONCE = 10_000
@@ -31,13 +30,10 @@ def finish(row: Outgoing, *, now: datetime.datetime, error: str = "", **values: 
 
 def after_failure(row: Outgoing, *, asked: float, now: datetime.datetime) -> dict[str, Any]:
     """What a request that GitHub did not take leaves behind: the next attempt, or none."""
-    wait = backoff_seconds(row.attempts, random.random(), asked=asked)  # noqa: S311  spreads load, keeps no secret
-    if wait is None:
+    due_at = outbox.next_attempt_at(row.attempts, now=now, asked=asked)
+    if due_at is None:
         return {"state": SendState.GIVEN_UP}
-    return {
-        "state": SendState.PENDING,
-        "next_attempt_at": clock.real(now) + datetime.timedelta(seconds=wait),
-    }
+    return {"state": SendState.PENDING, "next_attempt_at": due_at}
 
 
 @transaction.atomic

@@ -40,7 +40,7 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("the level rises to where check runs are", "its running jobs have theirs from then on"),
     CheckRule("the pull request is closed", "no check run opens any more; open ones end with their jobs"),
     CheckRule("the pull request is reopened", "its labels are read again, and new jobs open new check runs"),
-    CheckRule("the label comes, and no results are kept or awaited", "one neutral check run says so"),
+    CheckRule("the label comes to an open one, and no results are kept or awaited", "one neutral check run says so"),
     CheckRule("its job is held, under a new owner", "an open check run ends as neutral, until that owner is accepted"),
     CheckRule("the repository is renamed", "its check runs of a commit that has some keep the name they began with"),
     CheckRule("several legs share a job name", "one check run: open while any runs, then the worst"),
@@ -128,6 +128,11 @@ class Wanted:
     conclusion: str
     title: str
     summary: str
+
+    @property
+    def run(self) -> str:
+        """One attempt of one run."""
+        return f"{self.run_id}/{self.run_attempt}"
 
 
 def code(text: str) -> str:

@@ -1,6 +1,5 @@
 """Reads of check runs and of what they stand on."""
 
-import datetime
 import uuid
 from collections.abc import Iterable
 
@@ -13,7 +12,6 @@ from apps.checks.models import Check, Rerun
 from apps.checks.policy import Leg
 from apps.platforms.models import Repository
 from apps.relay import modes
-from apps.relay.adoption_selectors import others_holding
 from apps.relay.checknames import name_of, repository_in
 from apps.relay.enums import Bucket, Flag
 from apps.relay.models import Job
@@ -24,15 +22,8 @@ UNSENT = Q(state__in=[SendState.PENDING, SendState.SENDING, SendState.GIVEN_UP])
 
 def may_publish() -> bool:
     """Whether this hub says anything on upstream's pull requests: its mode publishes, and it has an App. The one place
-    where that is asked; of one name, `holder_of` too."""
+    where that is asked; of one name, `adoption_selectors.holder` too."""
     return modes.current().publishes_checks and bool(settings.GITHUB_APP_ID and settings.GITHUB_APP_PRIVATE_KEY)
-
-
-def holder_of(name: str, head_sha: str, *, now: datetime.datetime) -> str:
-    """The other App that publishes check runs of this name, as `name (id)`; '' where none does. Two Apps never publish
-    one name (docs/operator.md, "Modes")."""
-    held = others_holding(name, head_sha, now=now)
-    return f"{held[0].app_name} ({held[0].app_id})" if held else ""
 
 
 def name_at(repository: Repository, checks: Iterable[Check]) -> str:
@@ -101,9 +92,9 @@ def check_of(job: Job) -> Check | None:
 
 
 def checks_of_commits(shas: Iterable[str]) -> QuerySet[Check]:
-    """The check runs at these commits, by name."""
-    found = Check.objects.filter(head_sha__in=set(shas) - {""}).select_related("repository__platform", "job")
-    return found.order_by("name", "head_sha")
+    """The check runs at these commits, by name, without those of probes."""
+    found = Check.objects.filter(head_sha__in=set(shas) - {""}, repository__is_probe=False)
+    return found.select_related("repository__platform", "job").order_by("name", "head_sha")
 
 
 def unsent_checks() -> QuerySet[Check]:

@@ -17,7 +17,7 @@ from apps.checks import outbox, policy, webhooks
 from apps.checks.enums import CheckStatus, NeutralEnd, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
-from apps.checks.selectors import has_held_job, holder_of, legs_by_name, may_publish, name_at
+from apps.checks.selectors import has_held_job, legs_by_name, may_publish, name_at
 from apps.checks.topics import CHECK_PENDING
 from apps.core import clock
 from apps.core.errors import Problem
@@ -27,13 +27,19 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.platforms.selectors import has_open_demotion
 from apps.relay import checknames
+from apps.relay.adoption_selectors import STILL_AT_WORK, Holder, holder
 from apps.relay.enums import Conclusion, JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import WORST
 
 log = logging.getLogger(__name__)
 
-HELD_NEXT = "Stop it there, or set ACCELHUB_CHECK_PREFIX; then send again."
+HELD_NEXT = (
+    "Stop it there, or set ACCELHUB_CHECK_PREFIX. This one waits and goes by itself: "
+    f"{STILL_AT_WORK.seconds // 3_600} hours after that App's last one, on a commit that shows one once it is gone."
+)
+# In these states nothing is sent any more, until there is something new to say.
+OVER = (SendState.SENT, SendState.GIVEN_UP)
 
 
 # --- what makes the hub look at a commit ------------------------------------------------------------------------
@@ -63,10 +69,10 @@ def look_at_pull_request(*, delivery_pk: int, now: datetime.datetime) -> int:
         return 0
     values = {"is_open": wish.is_open, "devices": sorted(wish.devices), "told_at": wish.at}
     PullRequest.objects.update_or_create(number=delivery.pr_number, head_sha=delivery.head_sha, defaults=values)
-    changed = 0
+    changed, is_asked = 0, told.action == "labeled" and wish.is_open and may_publish()
     for repository in Repository.objects.filter(level__gte=CHECKS_FROM).order_by("pk"):
         changed += reconcile(repository_id=repository.pk, head_sha=delivery.head_sha, now=now)
-        if told.action == "labeled" and told.label == repository.device.lower() and may_publish():
+        if is_asked and told.label == repository.device.lower() and not has_open_demotion(repository.pk):
             changed += _say_that_nothing_is_kept(repository, delivery, now)
     return changed
 
@@ -135,7 +141,9 @@ def _as_asked_for(
             return None
         end = NeutralEnd.HELD if has_held_job(known) else NeutralEnd.RESULTS_GONE
         return _neutral(known, end, repository)
-    opens = known is None or (not is_open_now and wanted.status == CheckStatus.IN_PROGRESS)
+    opens = known is None or policy.is_new_run(
+        sent_status=known.status, sent_run=known.run, status=wanted.status, run=wanted.run
+    )
     is_closed = pull is not None and not pull.is_open
     return None if opens and (is_closed or has_open_demotion(repository.pk)) else wanted
 
@@ -159,7 +167,8 @@ def _say_that_nothing_is_kept(repository: Repository, delivery: Delivery, now: d
     awaited = Dispatch.objects.filter(
         repository=repository, delivery__head_sha=delivery.head_sha, created_at__gt=now - policy.ANSWERS_AWAITED
     )
-    if Check.objects.filter(repository=repository, head_sha=delivery.head_sha).exists() or awaited.exists():
+    known = Check.objects.filter(repository=repository, head_sha=delivery.head_sha)
+    if known.exists() or awaited.exists() or legs_by_name(repository, delivery.head_sha, repository.full_name):
         return 0
     assert delivery.pr_number is not None
     title, summary = policy.neutral_words(NeutralEnd.RESULTS_GONE, repository.level)
@@ -205,7 +214,7 @@ def _write(
         return True
     if all(getattr(known, field) == value for field, value in says.items()):
         return False
-    note = known.note if known.run == f"{wanted.run_id}/{wanted.run_attempt}" else ""
+    note = known.note if known.run == wanted.run else ""
     send_anew(known, now=now, note=note, **says)
     return True
 
@@ -215,7 +224,7 @@ def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
     again when that is over; one that waits for its next attempt goes on waiting."""
     moment = clock.real(now)
     state = Check.objects.select_for_update().values_list("state", flat=True).get(pk=check.pk)
-    if state in (SendState.SENT, SendState.GIVEN_UP):
+    if state in OVER:
         says |= {"state": SendState.PENDING, "attempts": 0, "next_attempt_at": moment, "changed_at": moment}
     Check.objects.filter(pk=check.pk).update(revision=F("revision") + 1, **says)
     wake(CHECK_PENDING, [str(check.pk)], now=now)
@@ -227,48 +236,60 @@ def send_anew(check: Check, *, now: datetime.datetime, **says: Any) -> None:
 def send_check(*, check_pk: int, now: datetime.datetime) -> SendState | None:
     """Make GitHub show what a check run is to say. Returns its new state; None when it was not there to be sent.
 
-    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words. So
-    is one whose name another App holds, with an alarm.
+    Not reached: pending again, and the sweep tries when its time has come. Refused: given up, with GitHub's words. One
+    whose name another App holds waits, with an alarm, until that may be over.
     """
     check = outbox.take(Check, check_pk, now=now) if may_publish() else None
     if check is None:
         return None
-    if holder := holder_of(check.name, check.head_sha, now=now):
-        log.error("check %s is not published: the App %s publishes it too. %s", check.name, holder, HELD_NEXT)
-        error = f"the App {holder} publishes it too. {HELD_NEXT}"
-        outbox.finish(check, now=clock.now(), error=error, state=SendState.GIVEN_UP)
-        return SendState.GIVEN_UP
+    if held := holder(check.name, check.head_sha, now=clock.real(now)):
+        return _wait_for(held, check)
     try:
         github_id = _publish(check, now)
     except GitHubUnavailable as problem:
         left = outbox.after_failure(check, asked=problem.wait_seconds, now=clock.now())
-        outbox.finish(check, now=clock.now(), error=str(problem), **left)
-        return left["state"]
+        return _end(check, error=str(problem), **left)
     except GitHubRefused as problem:
-        outbox.finish(check, now=clock.now(), error=str(problem), state=SendState.GIVEN_UP)
-        return SendState.GIVEN_UP
-    return _sent(check, github_id, clock.now())
+        return _end(check, error=str(problem), state=SendState.GIVEN_UP)
+    return _sent(check, github_id)
+
+
+def _wait_for(held: Holder, check: Check) -> SendState | None:
+    """Two Apps never publish one name (docs/operator.md, "Modes"): this was no attempt, and the name may come free."""
+    error = f"the App {held.app} publishes it too. {HELD_NEXT}"
+    if error != check.error:
+        log.error("check %s is not published: %s", check.name, error)
+    state, attempts = SendState.PENDING, check.attempts - 1
+    return _end(check, state=state, error=error, attempts=attempts, next_attempt_at=held.until)
+
+
+def _sent(check: Check, github_id: int) -> SendState | None:
+    """GitHub shows what `check` says."""
+    return _end(
+        check,
+        state=SendState.SENT,
+        github_id=github_id,
+        sent_revision=check.revision,
+        sent_status=check.status,
+        sent_run=check.run,
+        sent_at=clock.now(),
+    )
 
 
 @transaction.atomic
-def _sent(check: Check, github_id: int, now: datetime.datetime) -> SendState | None:
-    """GitHub shows what `check` says. What it was to say may have changed meanwhile: then it is sent again."""
+def _end(check: Check, *, state: SendState, error: str = "", **values: Any) -> SendState | None:
+    """Write how an attempt has ended. What the check run is to say may have changed meanwhile: then that is sent,
+    whatever became of this. Returns its new state; None where it was taken back."""
+    now = clock.now()
     newest = Check.objects.select_for_update().values_list("revision", flat=True).get(pk=check.pk)
-    values: dict[str, Any] = {
-        "state": SendState.SENT,
-        "github_id": github_id,
-        "sent_revision": check.revision,
-        "sent_status": check.status,
-        "sent_run": check.run,
-        "sent_at": now,
-    }
-    if newest != check.revision:
-        values |= {"state": SendState.PENDING, "attempts": 0, "next_attempt_at": clock.real(now)}
+    if newest != check.revision and state in OVER:
+        state = SendState.PENDING
+        values |= {"attempts": 0, "next_attempt_at": clock.real(now)}
         wake(CHECK_PENDING, [str(check.pk)], now=now)
-    if not outbox.finish(check, now=now, **values):
+    if not outbox.finish(check, now=now, error=error, state=state, **values):
         log.warning("check %s was taken back while it was sent", check.pk)
         return None
-    return values["state"]
+    return state
 
 
 def _publish(check: Check, now: datetime.datetime) -> int:

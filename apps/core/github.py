@@ -11,11 +11,11 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qs, quote, urlsplit
 
 import jwt
 import requests
@@ -24,7 +24,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from django.conf import settings
 from github import Auth, Github, GithubException, GithubIntegration, RateLimitExceededException
 from github.InstallationAuthorization import InstallationAuthorization
-from github.Repository import Repository
 
 from apps.core import clock
 
@@ -38,6 +37,9 @@ LOG_PAGES_MAX = 100
 TOKEN_RENEWED_BEFORE = datetime.timedelta(minutes=2)
 # What GitHub asks for after a rate limit that does not say how long it lasts.
 UNSAID_WAIT_SECONDS = 60.0
+UNAUTHORIZED = 401
+
+Answer = TypeVar("Answer")
 
 
 class GitHubUnavailable(Exception):
@@ -124,14 +126,19 @@ class Compared:
 @dataclass(frozen=True)
 class HookDelivery:
     """One attempt to deliver a webhook, as GitHub's log has it. `github_id` is the attempt's, `delivery_id` the
-    webhook's own: a redelivery has it again."""
+    webhook's own: a redelivery has it again. `status` is what the receiver answered, 0 for nothing."""
 
     github_id: int
     delivery_id: str
     at: datetime.datetime
     event: str
+    status: int
     repository_id: int | None
     action: str | None = None
+
+    @property
+    def was_taken(self) -> bool:
+        return 200 <= self.status < 300
 
 
 class GitHubClient:
@@ -149,26 +156,43 @@ class GitHubClient:
         self._tokens: dict[str, InstallationAuthorization] = {}
         self._locks: dict[str, threading.Lock] = {}
 
+    def ask(
+        self,
+        full_name: str,
+        question: Callable[[Github], Answer],
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        renews_on: Collection[int] = (UNAUTHORIZED,),
+    ) -> Answer:
+        """GitHub's answer to `question`, which the App's installation on a repository asks: one request or several.
+
+        A kept token that GitHub no longer takes (a status of `renews_on`) is replaced once, and all of it asked again.
+        Raises GitHubRefused, or GitHubUnavailable: so too where GitHub does not take a new token, which says nothing
+        about what was asked. Each request is bounded by `timeout_seconds`.
+        """
+        key = full_name.lower()
+        may_renew = key in self._tokens
+        while True:
+            try:
+                with _translated(), self._github(full_name, timeout_seconds) as github:
+                    return question(github)
+            except GitHubRefused as refused:
+                if refused.status in renews_on:
+                    self._tokens.pop(key, None)
+                    if may_renew:
+                        may_renew = False
+                        continue
+                if refused.status == UNAUTHORIZED:
+                    raise GitHubUnavailable(str(refused)) from refused
+                raise
+
     def send_dispatch(self, full_name: str, *, event_type: str, client_payload: dict[str, Any]) -> None:
         """`POST /repos/{owner}/{repo}/dispatches`. Returns when GitHub accepted it.
 
-        A kept token that GitHub no longer takes is replaced once. Raises GitHubUnavailable or GitHubRefused;
-        GitHubNotInstalled where the App does not reach the repository.
+        Raises GitHubUnavailable or GitHubRefused; GitHubNotInstalled where the App does not reach the repository.
         """
-        was_kept = full_name.lower() in self._tokens
-        try:
-            self._post_dispatch(full_name, event_type, client_payload)
-        except GitHubRefused as refused:
-            if refused.status not in (401, 403, 404):
-                raise
-            # The App was removed, or installed anew: only a new token tells which.
-            self._tokens.pop(full_name.lower(), None)
-            if not was_kept:
-                raise
-            self._post_dispatch(full_name, event_type, client_payload)
 
-    def _post_dispatch(self, full_name: str, event_type: str, client_payload: dict[str, Any]) -> None:
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+        def post(github: Github) -> None:
             # Not create_repository_dispatch(): it answers False to every failure and drops GitHub's words.
             status, headers, output = github.requester.requestJson(
                 "POST",
@@ -179,25 +203,32 @@ class GitHubClient:
                 # A renamed repository answers 307: nothing was dispatched, and nothing here follows it.
                 raise github.requester.createException(status, headers, _object(output))
 
+        # The App was removed, or installed anew: only a new token tells which.
+        self.ask(full_name, post, renews_on=(UNAUTHORIZED, 403, 404))
+
     def jobs_of_run(self, full_name: str, *, run_id: str, run_attempt: int) -> list[RunJob]:
         """`GET /repos/{owner}/{repo}/actions/runs/{id}/attempts/{n}/jobs`, every page up to RUN_JOBS_PAGES.
 
         Raises GitHubUnavailable or GitHubRefused.
         """
         path = f"/repos/{full_name}/actions/runs/{run_id}/attempts/{run_attempt}/jobs"
-        found: list[RunJob] = []
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+
+        def read(github: Github) -> list[RunJob]:
+            found: list[RunJob] = []
             for page in range(1, RUN_JOBS_PAGES + 1):
                 _, body = github.requester.requestJsonAndCheck("GET", path, parameters={"per_page": 100, "page": page})
                 found += [_run_job(row) for row in body["jobs"]]
                 if len(found) >= body["total_count"]:
                     break
-        return found
+            return found
+
+        return self.ask(full_name, read)
 
     def knows_commit(self, full_name: str, sha: str) -> bool:
         """`GET /repos/{owner}/{repo}/git/commits/{sha}`: whether the repository has it. Raises GitHubUnavailable or
         GitHubRefused."""
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+
+        def read(github: Github) -> bool:
             status, headers, output = github.requester.requestJson("GET", f"/repos/{full_name}/git/commits/{sha}")
             if status in (404, 422):
                 return False
@@ -205,36 +236,29 @@ class GitHubClient:
                 raise github.requester.createException(status, headers, _object(output))
             return True
 
+        return self.ask(full_name, read)
+
     def repository_identity(self, full_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> RepositoryIdentity:
         """`GET /repos/{owner}/{repo}` as the App's installation there, each of up to three requests within
         `timeout_seconds`. Raises GitHubUnavailable or GitHubRefused."""
-        with _translated(), self._github(full_name, timeout_seconds) as github:
+
+        def read(github: Github) -> RepositoryIdentity:
             # The client is lazy: until it is completed, a name is only what we asked for.
             repo = github.get_repo(full_name).complete()
             return RepositoryIdentity(repo.full_name, repo.id, repo.owner.id)
 
-    @contextlib.contextmanager
-    def acting_on(self, full_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Iterator[Repository]:
-        """The library's own repository, asked as the App's installation there: for groups of calls in files of their
-        own (github_files.py). What fails inside is raised as GitHubUnavailable or GitHubRefused."""
-        try:
-            with _translated(), self._github(full_name, timeout_seconds) as github:
-                yield github.get_repo(full_name)
-        except GitHubRefused as refusal:
-            if refusal.status == 401:
-                self._tokens.pop(full_name.lower(), None)
-            raise
+        return self.ask(full_name, read, timeout_seconds=timeout_seconds)
 
     def create_check_run(self, full_name: str, fields: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`, `fields` as GitHub documents them. Returns the check run's id.
 
         Raises GitHubUnavailable or GitHubRefused.
         """
-        return int(self._ask(full_name, "POST", "check-runs", fields, expects=201)["id"])
+        return int(self._ask_about(full_name, "POST", "check-runs", fields, expects=201)["id"])
 
     def update_check_run(self, full_name: str, check_run_id: int, fields: Mapping[str, Any]) -> None:
         """`PATCH /repos/{owner}/{repo}/check-runs/{id}`. Raises GitHubUnavailable or GitHubRefused."""
-        self._ask(full_name, "PATCH", f"check-runs/{check_run_id}", fields, expects=200)
+        self._ask_about(full_name, "PATCH", f"check-runs/{check_run_id}", fields, expects=200)
 
     def check_runs_named(self, full_name: str, head_sha: str, name: str) -> list[dict[str, Any]]:
         """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs` of one name, at most 100, whoever made them.
@@ -242,7 +266,7 @@ class GitHubClient:
         Raises GitHubUnavailable or GitHubRefused.
         """
         query = f"check_name={quote(name, safe='')}&filter=all&per_page=100"
-        found = self._ask(full_name, "GET", f"commits/{head_sha}/check-runs?{query}", None, expects=200)
+        found = self._ask_about(full_name, "GET", f"commits/{head_sha}/check-runs?{query}", None, expects=200)
         return list(found["check_runs"])
 
     def rerun(self, full_name: str, run_id: str, scope: str) -> None:
@@ -250,25 +274,27 @@ class GitHubClient:
 
         Raises GitHubUnavailable or GitHubRefused (403 where the run is not over).
         """
-        self._ask(full_name, "POST", f"actions/runs/{quote(run_id, safe='')}/{scope}", {}, expects=201)
+        self._ask_about(full_name, "POST", f"actions/runs/{quote(run_id, safe='')}/{scope}", {}, expects=201)
 
-    def _ask(
+    def _ask_about(
         self, full_name: str, method: str, path: str, fields: Mapping[str, Any] | None, *, expects: int
     ) -> dict[str, Any]:
         """One request about a repository, as the App's installation there. Any status but `expects` is a refusal."""
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+
+        def send(github: Github) -> dict[str, Any]:
             body = None if fields is None else dict(fields)
             status, headers, output = github.requester.requestJson(method, f"/repos/{full_name}/{path}", input=body)
-            if status == 401:
-                self._tokens.pop(full_name.lower(), None)
             if status != expects:
                 raise github.requester.createException(status, headers, _object(output))
             return _object(output)
 
+        return self.ask(full_name, send)
+
     def check_runs(self, full_name: str, sha: str) -> list[CheckRun]:
         """`GET /repos/{owner}/{repo}/commits/{sha}/check-runs`: the newest of each name and App, all pages up to
         PAGES_MAX. Raises GitHubUnavailable or GitHubRefused."""
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
+
+        def read(github: Github) -> list[CheckRun]:
             found: list[CheckRun] = []
             for page in range(1, PAGES_MAX + 1):
                 path = f"/repos/{full_name}/commits/{sha}/check-runs?filter=latest&per_page={PER_PAGE}&page={page}"
@@ -278,11 +304,14 @@ class GitHubClient:
                     break
             return found
 
+        return self.ask(full_name, read)
+
     def compare(self, full_name: str, base: str, head: str) -> Compared:
         """`GET /repos/{owner}/{repo}/compare/{base}...{head}`, up to PAGES_MAX pages. Each name a commit or a branch.
         Raises GitHubUnavailable or GitHubRefused."""
-        with _translated(), self._github(full_name, TIMEOUT_SECONDS) as github:
-            path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}"
+        path = f"/repos/{full_name}/compare/{base}...{head}?per_page={PER_PAGE}"
+
+        def read(github: Github) -> Compared:
             body = _get(github, path)
             rows = list(body["commits"])
             for page in range(2, PAGES_MAX + 1):
@@ -297,22 +326,24 @@ class GitHubClient:
                 commits=tuple(str(row["sha"]) for row in rows),
             )
 
-    def hook_deliveries(self, *, since: datetime.datetime) -> tuple[list[HookDelivery], bool]:
-        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, and whether those are all: at most
-        LOG_PAGES_MAX pages are read. Raises GitHubUnavailable or GitHubRefused."""
+        return self.ask(full_name, read)
+
+    def hook_deliveries(self, *, since: datetime.datetime, cursor: str = "") -> tuple[list[HookDelivery], str]:
+        """`GET /app/hook/deliveries` as the App: attempts since then, newest first, at most LOG_PAGES_MAX pages; and
+        the cursor that leads on from there, '' where those are all. Raises GitHubUnavailable or GitHubRefused."""
         with _translated(), self._as_app() as github:
             found: list[HookDelivery] = []
-            path = f"/app/hook/deliveries?per_page={PER_PAGE}"
             for _ in range(LOG_PAGES_MAX):
+                path = f"/app/hook/deliveries?per_page={PER_PAGE}" + (f"&cursor={quote(cursor)}" if cursor else "")
                 status, headers, output = github.requester.requestJson("GET", path)
                 if status != requests.codes.ok:
                     raise github.requester.createException(status, headers, _object(output))
                 page = [_hook_delivery(row) for row in json.loads(output)]
                 found += [one for one in page if one.at >= since]
-                path = _next_page(headers.get("link", ""))
-                if not path or any(one.at < since for one in page):
-                    return found, True
-            return found, False
+                cursor = _next_cursor(headers.get("link", ""))
+                if not cursor or any(one.at < since for one in page):
+                    return found, ""
+            return found, cursor
 
     def redeliver(self, github_id: int) -> None:
         """`POST /app/hook/deliveries/{id}/attempts` as the App: GitHub sends that webhook again, soon.
@@ -518,17 +549,17 @@ def _hook_delivery(row: dict[str, Any]) -> HookDelivery:
         delivery_id=str(row["guid"]),
         at=datetime.datetime.fromisoformat(row["delivered_at"]),
         event=str(row["event"]),
+        status=int(row["status_code"]),
         repository_id=row.get("repository_id"),
         action=row.get("action"),
     )
 
 
-def _next_page(link: str) -> str:
-    """Path and query of the log's next page, from GitHub's Link header; '' where there is none."""
+def _next_cursor(link: str) -> str:
+    """Where the log's next page begins, from GitHub's Link header; '' where there is none."""
     for part in requests.utils.parse_header_links(link):
         if part.get("rel") == "next":
-            url = urlsplit(part["url"])
-            return f"/app/hook/deliveries?{url.query}"
+            return parse_qs(urlsplit(part["url"]).query).get("cursor", [""])[0]
     return ""
 
 

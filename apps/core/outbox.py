@@ -6,11 +6,13 @@ what is left where it is over.
 """
 
 import datetime
+import random
 from typing import Any
 
 from django.db.models import F, QuerySet
 
 from apps.core import clock
+from apps.core.backoff import backoff_seconds
 from apps.core.text import storable
 
 # These two words are in the states of every outbox.
@@ -32,6 +34,13 @@ def finish(row: QuerySet[Any], *, attempt: int, error: str, now: datetime.dateti
     """Write how an attempt has ended. False where the row was taken back meanwhile."""
     mine = row.filter(state=SENDING, attempts=attempt)
     return mine.update(error=storable(error, WORDS_MAX), changed_at=clock.real(now), **values) == 1
+
+
+def next_attempt_at(attempts: int, *, now: datetime.datetime, asked: float = 0.0) -> datetime.datetime | None:
+    """When what failed so many times is due again (core/backoff.py), `asked` seconds from now at least; None: it is
+    given up."""
+    wait = backoff_seconds(attempts, random.random(), asked=asked)  # noqa: S311  spreads load, keeps no secret
+    return None if wait is None else clock.real(now) + datetime.timedelta(seconds=wait)
 
 
 def abandoned(

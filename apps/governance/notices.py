@@ -8,29 +8,35 @@ import datetime
 import logging
 import smtplib
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F
 from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
-from apps.core import clock
+from apps.core import clock, outbox
+from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
 from apps.governance.letters import Letter, alarm_letter, letter
 from apps.governance.models import Notice, Transition
-from apps.governance.policy import RETRY_MINUTES, SENDING_LOST_SECONDS, retry_at
 from apps.governance.topics import NOTICE_PENDING
 from apps.platforms.enums import AlarmKind
 from apps.platforms.models import AllowlistAlarm
 from apps.platforms.selectors import edit_of_decision
 
 log = logging.getLogger(__name__)
+
+# A mail server may take its time for each of its answers: only what is older has lost its worker.
+SENDING_LOST_SECONDS = 600
+SWEPT_AT_ONCE = 1_000
+# A mail server's codes from here on: the same e-mail would be refused again.
+FOR_GOOD = 500
 
 
 def announce(transition: Transition, *, tells: Party, now: datetime.datetime) -> None:
@@ -44,7 +50,7 @@ def announce(transition: Transition, *, tells: Party, now: datetime.datetime) ->
     elif tells is Party.MAINTAINERS:
         readers = holders(Permission.PROPOSAL_DECIDE).exclude(email="").exclude(pk=transition.proposal.proposer_id)
     notices = Notice.objects.bulk_create(
-        [Notice(transition=transition, user=reader, changed_at=clock.real(now)) for reader in readers]
+        [Notice(transition=transition, user=reader, **_due(now)) for reader in readers]
     )
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
@@ -52,40 +58,38 @@ def announce(transition: Transition, *, tells: Party, now: datetime.datetime) ->
 def announce_alarm(alarm_pk: int, *, now: datetime.datetime) -> None:
     """Write the rows for whoever looks after the allowlist, and wake the task that sends them."""
     readers = holders(Permission.ALLOWLIST_VIEW).exclude(email="")
-    notices = Notice.objects.bulk_create(
-        [Notice(alarm_id=alarm_pk, user=reader, changed_at=clock.real(now)) for reader in readers]
-    )
+    notices = Notice.objects.bulk_create([Notice(alarm_id=alarm_pk, user=reader, **_due(now)) for reader in readers])
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
 
-def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None:
-    """Send one pending e-mail. Returns its new state; None when it was not pending.
+def _due(now: datetime.datetime) -> dict[str, datetime.datetime]:
+    """The times of a new row: its first attempt is due."""
+    return {"changed_at": clock.real(now), "next_attempt_at": clock.real(now)}
 
-    A mail server that is away: pending again, and the sweep tries later (RETRY_MINUTES). Refused for good, or nobody to
-    write to: given up.
+
+def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None:
+    """Send one e-mail whose time has come. Returns its new state; None when it was not there to be sent.
+
+    A mail server that is away: pending again, and the sweep tries later (core/backoff.py). Refused for good, or nobody
+    to write to: given up.
     """
-    taken = Notice.objects.filter(pk=notice_pk, state=NoticeState.PENDING).update(
-        state=NoticeState.SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now)
-    )
-    if taken != 1:
+    if not outbox.begin(Notice.objects.filter(pk=notice_pk, next_attempt_at__lte=clock.real(now)), now=now):
         return None
     notice = Notice.objects.select_related("transition__proposal", "alarm", "user").get(pk=notice_pk)
-    error, state = "", NoticeState.SENT
     try:
-        if not _send(notice):
-            error, state = "nobody to write to", NoticeState.GIVEN_UP
+        error = "" if _send(notice) else "nobody to write to"
+        is_final = bool(error)
     except smtplib.SMTPRecipientsRefused as problem:
-        error, state = str(problem), _after_failure(notice, all(code >= 500 for code, _ in problem.recipients.values()))
+        error, is_final = str(problem), all(code >= FOR_GOOD for code, _ in problem.recipients.values())
     except smtplib.SMTPResponseException as problem:
         # An answer about this message; a refused sign-in is the operator's to repair, and worth another try.
-        is_final = problem.smtp_code >= 500 and not isinstance(problem, smtplib.SMTPAuthenticationError)
-        error, state = str(problem), _after_failure(notice, is_final)
+        is_final = problem.smtp_code >= FOR_GOOD and not isinstance(problem, smtplib.SMTPAuthenticationError)
+        error = str(problem)
     except OSError as problem:  # smtplib's other errors among them
-        error, state = str(problem), _after_failure(notice, is_final=False)
+        error, is_final = str(problem), False
     except ValueError as problem:  # an address or a heading that no e-mail can carry
-        error, state = str(problem), NoticeState.GIVEN_UP
-    _finish(notice, state, error, clock.now())
-    return state
+        error, is_final = str(problem), True
+    return _finish(notice, error, is_final, clock.now())
 
 
 def _send(notice: Notice) -> bool:
@@ -139,35 +143,29 @@ def _address(notice: Notice) -> str:
     return notice.user.email if notice.user.is_active else ""
 
 
-def _after_failure(notice: Notice, is_final: bool) -> NoticeState:
-    is_last = notice.attempts >= len(RETRY_MINUTES)
-    return NoticeState.GIVEN_UP if is_final or is_last else NoticeState.PENDING
-
-
-def _finish(notice: Notice, state: NoticeState, error: str, now: datetime.datetime) -> None:
-    """Write how an attempt ended, unless the sweep has taken the e-mail back meanwhile."""
-    if error:  # the error itself may hold an address: it stays in the row
+def _finish(notice: Notice, error: str, is_final: bool, now: datetime.datetime) -> NoticeState:
+    """Write how an attempt ended, unless the sweep has taken the e-mail back meanwhile. Returns what it ended as."""
+    state = NoticeState.SENT
+    values: dict[str, Any] = {"sent_at": now}
+    if error:
+        due_at = None if is_final else outbox.next_attempt_at(notice.attempts, now=now)
+        state = NoticeState.GIVEN_UP if due_at is None else NoticeState.PENDING
+        values = {} if due_at is None else {"next_attempt_at": due_at}
+        # The error itself may hold an address: it stays in the row.
         log.warning("e-mail %s not sent, now %s", notice.public_id, state.label)
-    changed = Notice.objects.filter(pk=notice.pk, state=NoticeState.SENDING, attempts=notice.attempts).update(
-        state=state,
-        error=error.replace("\0", "")[:500],
-        changed_at=clock.real(now),
-        sent_at=now if state is NoticeState.SENT else None,
-    )
-    if changed != 1:
+    mine = Notice.objects.filter(pk=notice.pk)
+    if not outbox.finish(mine, attempt=notice.attempts, error=error, now=now, state=state, **values):
         log.warning("e-mail %s was taken back while it was sent", notice.public_id)
+    return state
 
 
 @transaction.atomic
 def sweep(*, now: datetime.datetime) -> int:
     """Wake e-mails whose task was lost or whose next attempt is due. Returns how many were woken."""
-    lost = Notice.objects.filter(
-        state=NoticeState.SENDING, changed_at__lt=now - datetime.timedelta(seconds=SENDING_LOST_SECONDS)
-    )
-    error = "the worker was lost while sending"
-    lost.filter(attempts__gte=len(RETRY_MINUTES)).update(state=NoticeState.GIVEN_UP, error=error, changed_at=now)
-    lost.update(state=NoticeState.PENDING, error=error)
-    pending = Notice.objects.filter(state=NoticeState.PENDING).order_by("changed_at")[:1_000]
-    due = [notice for notice in pending if (moment := retry_at(notice.changed_at, notice.attempts)) and moment <= now]
-    wake(NOTICE_PENDING, [str(notice.pk) for notice in due], now=now)
-    return len(due)
+    lost = outbox.abandoned(Notice.objects.all(), now=now, after_seconds=SENDING_LOST_SECONDS)
+    lost.filter(attempts__gte=ATTEMPTS_MAX).update(state=NoticeState.GIVEN_UP, error=outbox.LOST, changed_at=now)
+    lost.update(state=NoticeState.PENDING, error=outbox.LOST, next_attempt_at=now)
+    due = Notice.objects.filter(state=NoticeState.PENDING, next_attempt_at__lte=now).order_by("next_attempt_at")
+    keys = [str(pk) for pk in due.values_list("pk", flat=True)[:SWEPT_AT_ONCE]]
+    wake(NOTICE_PENDING, keys, now=now)
+    return len(keys)

@@ -3,7 +3,6 @@
 Tables and pure functions; /policy/ and /register/ print the tables.
 """
 
-import datetime
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -256,18 +255,3 @@ def _evidence_findings(items: tuple[Item, ...]) -> Iterator[Finding]:
         for name, text in checks.items():
             if text is not None:
                 yield Finding(f"evidence.{position}.{name}", text)
-
-
-# --- e-mails ----------------------------------------------------------------------------------------------------
-
-# An e-mail that could not be sent is tried again after so many minutes, then given up.
-RETRY_MINUTES = (1, 5, 30, 120, 720)
-# A worker that has been sending for longer than this is lost.
-SENDING_LOST_SECONDS = 600
-
-
-def retry_at(changed_at: datetime.datetime, attempts: int) -> datetime.datetime | None:
-    """When an e-mail that waits since `changed_at`, after so many attempts, is due again; None when it is given up."""
-    if attempts >= len(RETRY_MINUTES):
-        return None
-    return changed_at + datetime.timedelta(minutes=RETRY_MINUTES[attempts])

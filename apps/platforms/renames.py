@@ -113,7 +113,10 @@ def with_renames(repositories: QuerySet[Repository]) -> QuerySet[Repository]:
 def hold(
     *, repository_id: int, old_owner_id: int, new_owner_id: int, new_name: str, now: datetime.datetime
 ) -> Transfer.State:
-    """What was decided about a repository that speaks under another owner; the first time, open the question."""
+    """What was decided about a repository that speaks under another owner; the first time, open the question.
+
+    ACCEPTED where that was decided after the caller had read who the owner is.
+    """
     known = Transfer.objects.filter(repository_id=repository_id, new_owner_id=new_owner_id).exclude(
         state=Transfer.State.ACCEPTED
     )
@@ -121,6 +124,8 @@ def hold(
         return Transfer.State(transfer.state)
     # Two first callbacks at once are put in order by their repository's row.
     repository = Repository.objects.select_for_update().get(pk=repository_id)
+    if repository.github_owner_id == new_owner_id:
+        return Transfer.State.ACCEPTED
     if (transfer := known.first()) is not None:
         return Transfer.State(transfer.state)
     Transfer.objects.create(

@@ -9,7 +9,7 @@ from django.urls import reverse
 from apps.audit.models import Event
 from apps.core.templatetags.hub import STATUS, duration, percent
 from apps.platforms.models import Platform, Repository
-from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, Level
+from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, UNLISTED, Level
 from apps.platforms.selectors import platforms_listed
 from apps.platforms.tenure import held_since
 from apps.relay import graph_selectors
@@ -140,12 +140,17 @@ def strip_of(window: Window) -> list[tuple[datetime.date, str, str]]:
     ]
 
 
-def heard_of(repositories: list[Repository], now: datetime.datetime) -> list[Repository]:
-    """The same repositories, each with `last_callback_at` and `silent_hours` (None while it is not silent)."""
-    last = last_callbacks(repositories)
+def heard_of(repositories: list[Repository], now: datetime.datetime, *, sees_private: bool) -> list[Repository]:
+    """The same repositories, each with `last_callback_at` and `silent_hours` (None while it is not silent); with
+    `is_silence_private` where that is not for whoever has not `sees_private`: at L1, and of one that was never public.
+    """
+    last = last_callbacks(repositories, sees_private=sees_private)
     for repository in repositories:
-        repository.last_callback_at = last[repository.pk]  # type: ignore[attr-defined]
-        repository.silent_hours = silent_hours(last[repository.pk], now) if repository.level else None  # type: ignore[attr-defined]
+        at, is_listed = last[repository.pk], repository.level > UNLISTED
+        is_public = repository.level >= PUBLIC_FROM or (not is_listed and at is not None)
+        repository.is_silence_private = not (is_public or sees_private)  # type: ignore[attr-defined]
+        repository.last_callback_at = at  # type: ignore[attr-defined]
+        repository.silent_hours = silent_hours(at, now) if is_listed else None  # type: ignore[attr-defined]
     return repositories
 
 

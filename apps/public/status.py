@@ -21,6 +21,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "latest_delivery_at": latest_delivery_at(),
         "counted_at": newest_count_at(),
         "log": missed.delivery_log(),
+        "unread": missed.unread_logs()[:PAGE],
         "page": Paginator(missed.outages(), PAGE).get_page(request.GET.get("page")),
         "now": now(),
     }

@@ -107,7 +107,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
     view = view if view in dict(VIEWS) else VIEWS[0][0]
     context = {
         "platform": found,
-        "repositories": heard_of(repositories, moment),
+        "repositories": heard_of(repositories, moment, sees_private=private is not None),
         "standings": [Standing.of(repository, moment) for repository in repositories],
         "intervals": [
             (repository, interval) for repository in repositories for interval in repository.level_intervals.all()

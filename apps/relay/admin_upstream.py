@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnly, site
-from apps.relay.models import Commit, DeliveryLog, HubOutage, MainPush, MergeBase, MissedDelivery
+from apps.relay.models import Commit, DeliveryLog, HubOutage, MainPush, MergeBase, MissedDelivery, UnreadLog
 
 
 @admin.register(Commit, site=site)
@@ -47,4 +47,10 @@ class MissedDeliveryAdmin(ReadOnly):
 
 @admin.register(DeliveryLog, site=site)
 class DeliveryLogAdmin(ReadOnly):
-    list_display = ("compared_to", "compared_at", "error")
+    list_display = ("compared_to", "compared_at", "mode", "begun_at", "error")
+
+
+@admin.register(UnreadLog, site=site)
+class UnreadLogAdmin(ReadOnly):
+    list_display = ("since", "until", "is_forgotten")
+    ordering = ("-until",)

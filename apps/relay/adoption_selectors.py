@@ -1,6 +1,7 @@
 """Reads of a hub that is being adopted, for operators."""
 
 import datetime
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import BooleanField, Case, Count, Q, QuerySet, Value, When
@@ -10,6 +11,7 @@ from apps.relay.adoption import ForwardState
 from apps.relay.models import Difference, Forward, SeenCheck
 from apps.relay.observer import REFUSED
 from apps.relay.selectors import is_key
+from apps.relay.shadow import LOOKED_EVERY
 
 # Another App that used a check run's name this lately is still at work.
 STILL_AT_WORK = datetime.timedelta(hours=2)
@@ -56,9 +58,23 @@ def differences(kind: str) -> QuerySet[Difference]:
     return found.filter(kind=kind) if kind else found
 
 
-def others_holding(name: str, sha: str, *, now: datetime.datetime) -> list[SeenCheck]:
-    """Check runs of this name by other Apps: on this commit, or on any other lately."""
-    return [seen for seen in _of_others().filter(name=name) if seen.sha == sha or now - seen.started_at < STILL_AT_WORK]
+@dataclass(frozen=True)
+class Holder:
+    """Another App that holds a check run's name, as `name (id)`, and until when at least."""
+
+    app: str
+    until: datetime.datetime
+
+
+def holder(name: str, sha: str, *, now: datetime.datetime) -> Holder | None:
+    """The other App that publishes check runs of this name: on this commit, as the next look may tell otherwise, or on
+    any other lately. None where none does."""
+    lately = Q(started_at__gt=now - STILL_AT_WORK)
+    held = list(_of_others().filter(Q(sha=sha) | lately, name=name).order_by("started_at"))
+    if not held:
+        return None
+    ends = [now + LOOKED_EVERY if seen.sha == sha else seen.started_at + STILL_AT_WORK for seen in held]
+    return Holder(f"{held[-1].app_name} ({held[-1].app_id})", max(ends))
 
 
 def others_at_work(*, now: datetime.datetime) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from apps.core.cursors import listed, read_filters
 from apps.core.permissions import Open
 from apps.core.sheets import SheetView
 from apps.relay import selectors
+from apps.relay.enums import Flag
 from apps.relay.forms import JobForm
 from apps.relay.models import Job
 from apps.relay.superseding import SUPERSEDED
@@ -52,7 +53,9 @@ class JobOut(serializers.Serializer[Any]):
         return job.conclusion or None
 
     def get_bucket(self, job: Job) -> str:
-        return SUPERSEDED if job.is_superseded else job.bucket  # type: ignore[attr-defined]
+        if job.is_superseded:  # type: ignore[attr-defined]
+            return SUPERSEDED
+        return Flag.UNHEARD.value if Flag.UNHEARD in job.flags else job.bucket
 
     def get_trust(self, job: Job) -> dict[str, str]:
         return {name: job.trust[name] for name in FIGURES}

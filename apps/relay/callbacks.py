@@ -20,7 +20,7 @@ from apps.platforms.policy import CHECKS_FROM, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import Standing, standing_of
 from apps.relay import buildkite, fields, holds, policy, provenance, store
 from apps.relay.claims import Identity, Refused
-from apps.relay.enums import Answer, Flag, JobStatus
+from apps.relay.enums import Answer, Flag
 
 log = logging.getLogger(__name__)
 
@@ -43,22 +43,28 @@ def accept(*, identity: Identity, standing: Standing | None, raw: bytes, now: da
     """Validate one callback and apply it. What is written is one statement, hence one transaction.
 
     `standing` is what `resolve` returned. An unlisted repository's valid callback is answered `ignored` and nothing
-    is kept; at L1 it is kept privately; under an owner that nobody has accepted yet it is `held`. Raises Problem:
+    is kept; at L1 it is kept privately; of a job that was public before its repository was lowered it is applied all
+    the same. Under an owner that nobody has accepted yet it is `held`. Raises Problem:
     `identity_replaced` (another id under a listed name, or a refused owner), `malformed`, `claims_contradict`,
     `token_reused`, `never_dispatched`, `dispatch_token_wrong`, `completion_conflict` (kept on record), `unavailable`.
     """
-    if standing is not None and standing.level == UNLISTED:
-        standing = None
-    is_held = standing is not None and holds.is_held(identity, standing, now)
     callback = fields.read(raw)
-    if standing is None:
+    if standing is None or (standing.level == UNLISTED and not _goes_on(identity, standing, callback)):
         return Outcome(Answer.IGNORED)
+    is_held = holds.is_held(identity, standing, now)
     compare_claims(identity, run_id=callback.run_id, run_attempt=callback.run_attempt, within="workflow.")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
     for _ in range(_RACES):
         with contextlib.suppress(store.Raced):  # then all of it again
             return _apply(identity, standing, callback, is_dispatched, is_held, now)
     raise Problem("unavailable", "Too many callbacks for this job at once.", headers={"Retry-After": "1"})
+
+
+def _goes_on(identity: Identity, standing: Standing, callback: fields.Callback) -> bool:
+    """Whether an unlisted repository tells more of a job that began while it was listed. Nobody else may."""
+    if not holds.is_pinned(identity, standing):
+        return False
+    return store.read(standing.repository_id, callback, identity).job_id is not None
 
 
 def _apply(
@@ -73,7 +79,7 @@ def _apply(
     known = store.read(standing.repository_id, callback, identity)
     if known.used is not None and (repeated := _repeated(known.used, known, callback, is_held)) is not None:
         return repeated
-    if is_dispatched and known.dispatch_id is None:
+    if is_dispatched and not known.has_left:
         raise Problem(
             "never_dispatched",
             f"delivery_id: the hub never sent {callback.delivery_id[:60]} to {standing.full_name}.",
@@ -83,7 +89,7 @@ def _apply(
         # Informational: a body that names a real delivery does not get to stand for it.
         known = dataclasses.replace(known, event=None, dispatch_id=None)
     shown = _provenance(standing, callback, now) if is_dispatched else ""
-    if standing.level < PUBLIC_FROM:
+    if standing.level < PUBLIC_FROM and known.job_id is None:
         store.keep_private(standing.repository_id, callback, identity=identity, now=now)
         return Outcome(Answer.IGNORED)
     row = policy.decide(
@@ -92,21 +98,22 @@ def _apply(
         expects_start=is_dispatched,
         found=found_flags(known, callback.report, callback.leg, now),
     )
-    if is_held:
-        row = policy.held(row)
-    if row.status is None and row.answer in (Answer.DUPLICATE, Answer.HELD):
-        return Outcome(row.answer, known.job_public_id)
-    job = store.write(
-        standing.repository_id,
-        callback,
-        known,
-        row,
-        bucket=policy.bucket_of_report(callback.report),
-        provenance=policy.stronger_provenance(known.provenance, shown),
-        identity=identity,
-        has_checks=standing.level >= CHECKS_FROM,
-        now=now,
-    )
+    with holds.undecided(standing.repository_id, identity) if is_held else contextlib.nullcontext(False) as is_held:
+        if is_held:
+            row = policy.held(row)
+        if row.status is None and row.answer in (Answer.DUPLICATE, Answer.HELD):
+            return Outcome(row.answer, known.job_public_id)
+        job = store.write(
+            standing.repository_id,
+            callback,
+            known,
+            row,
+            bucket=policy.bucket_after(known.state, callback.report),
+            provenance=policy.stronger_provenance(known.provenance, shown),
+            identity=identity,
+            has_checks=standing.level >= CHECKS_FROM,
+            now=now,
+        )
     if row.answer is Answer.CONFLICT:
         raise Problem(
             "completion_conflict",
@@ -141,8 +148,7 @@ def _provenance(standing: Standing, callback: fields.Callback, now: datetime.dat
 def found_flags(known: store.Known, report: policy.Report, leg: str, now: datetime.datetime) -> tuple[Flag, ...]:
     """What the job's report says against itself, and whether it ends another check run's leg."""
     found = policy.flags_of_times(report.started_at or known.state.started_at, report.completed_at, now)
-    is_open = known.state.status is JobStatus.IN_PROGRESS
-    return (*found, Flag.JOINED) if is_open and known.leg != leg else found
+    return (*found, Flag.JOINED) if known.state.is_open and known.leg != leg else found
 
 
 def _spelled(counts: policy.Counts) -> str:

@@ -15,6 +15,8 @@ from apps.relay.policy import UNDISPATCHED_EVENTS
 log = logging.getLogger(__name__)
 
 COMMITS_AT_ONCE = 50
+# What was not answered for by then, as of most of an imported history, is not asked about any more.
+ASKED_FOR = datetime.timedelta(days=14)
 
 # Jobs whose commit turned out to be unknown, those that came after the answer among them.
 _FLAG = f"""
@@ -32,7 +34,7 @@ def look_up_commits(*, now: datetime.datetime) -> int:
 
     A commit of a delivery is known without asking. When GitHub fails, what is left waits for the next time.
     """
-    answered = ask_about(_unknown_shas(), now=now)
+    answered = ask_about(_unknown_shas(now), now=now)
     with connection.cursor() as cursor:
         cursor.execute(_FLAG, {"now": now, "events": list(UNDISPATCHED_EVENTS)})
     return answered
@@ -56,8 +58,8 @@ def ask_about(shas: Iterable[str], *, now: datetime.datetime) -> int:
     return answered
 
 
-def _unknown_shas() -> list[str]:
+def _unknown_shas(now: datetime.datetime) -> list[str]:
     looked_up = CommitLookup.objects.values("sha")
-    nightlies = Job.objects.filter(dispatch=None, event_type__in=UNDISPATCHED_EVENTS)
+    nightlies = Job.objects.filter(dispatch=None, event_type__in=UNDISPATCHED_EVENTS, first_seen_at__gt=now - ASKED_FOR)
     named = nightlies.exclude(head_sha="").exclude(head_sha__in=looked_up)
     return list(named.order_by("head_sha").values_list("head_sha", flat=True).distinct()[:COMMITS_AT_ONCE])

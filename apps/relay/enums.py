@@ -55,6 +55,7 @@ class Flag(models.TextChoices):
     JOINED = "joined", "its end came from another check run, and joined the only open leg"
     ABSURD_TIMES = "absurd_times", "the times it reports cannot be true"
     INFERRED = "inferred", "ended by the hub: nothing was heard until its limit"
+    UNHEARD = "unheard", "silent while the hub was out: its end may have been lost, and counts in no rate"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
     HELD = "held", "held: sent under a new owner of the repository, counts only once that owner is accepted"
     RELAYED = "relayed", "forwarded by the relay, whose word its identity is"

@@ -91,17 +91,21 @@ def _settle_push(push: MainPush, now: datetime.datetime) -> None:
     if not is_forced and not _is_placed(push.after) and (tip is None or push.before == tip.sha):
         _append(push.before, _pushed(body, push.after), now)
         tip = _tip()
-    if is_forced or not _is_placed(push.after):
-        # Something is missing in between, or was forced away: what main is now, GitHub knows.
-        base = tip.sha if tip else push.before
-        compared = client().compare(settings.UPSTREAM_REPO, base, MAIN)
-        _follow(base, compared, now)
-        if len(compared.commits) < compared.ahead_by:
-            _wait(push, f"{compared.ahead_by - len(compared.commits)} commits are still to be read", now)
-            return
+    # Where something is missing in between, or was forced away, GitHub knows what main is now.
+    is_unclear = is_forced or not _is_placed(push.after)
+    if is_unclear and (unread := _catch_up(tip.sha if tip else push.before, now)):
+        _wait(push, f"{unread} commits are still to be read", now)
+        return
     push.state = GraphState.KNOWN if _is_placed(push.after) else GraphState.UNKNOWN
     push.error = "" if push.state == GraphState.KNOWN else "it is not on main any more"
     push.save(update_fields=["state", "error"])
+
+
+def _catch_up(base: str, now: datetime.datetime) -> int:
+    """Go on from a commit to what main is now, by GitHub's word. Returns how many commits are still to be read."""
+    compared = client().compare(settings.UPSTREAM_REPO, base, MAIN)
+    _follow(base, compared, now)
+    return compared.ahead_by - len(compared.commits)
 
 
 def _is_placed(sha: str) -> bool:
@@ -158,8 +162,11 @@ def _lock() -> None:
 
 
 def _settle_base(question: MergeBase, now: datetime.datetime) -> None:
-    tip = _tip()
-    compared = client().compare(settings.UPSTREAM_REPO, tip.sha if tip else MAIN, question.head_sha)
+    compared = client().compare(settings.UPSTREAM_REPO, MAIN, question.head_sha)
+    # A push may have been missed: main as GitHub compared it comes before what left it.
+    if (tip := _tip()) is not None and not _is_placed(compared.base_sha) and (unread := _catch_up(tip.sha, now)):
+        _wait(question, f"{unread} commits of main are still to be read", now)
+        return
     with transaction.atomic():
         _lock()
         _place_base(compared, now)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from apps.platforms.models import Repository
-from apps.relay.enums import Bucket, JobStatus
+from apps.relay.enums import Bucket, Flag, JobStatus
 from apps.relay.models import Commit, GraphState, Job, MergeBase
 
 # How far back a tested ancestor is looked for, in commits: about two weeks of upstream's main.
 LOOKED_BACK = 2_000
 # Ends that say nothing about a commit.
 _SAYS_NOTHING = (Bucket.CANCELLED, Bucket.NEUTRAL)
+# Nor does an end that the hub inferred, or one that nobody has accepted yet.
+_TESTED_NOTHING = [Flag.INFERRED, Flag.HELD]
 
 
 @dataclass(frozen=True)
@@ -91,4 +93,5 @@ def nearest_tested_ancestor(sha: str, repository: Repository) -> Commit | None:
         return None
     ended = Job.objects.filter(head_sha=OuterRef("sha"), repository=repository, status=JobStatus.COMPLETED)
     near = Commit.objects.filter(position__lte=place, position__gt=place - LOOKED_BACK)
-    return near.filter(Exists(ended.exclude(bucket__in=_SAYS_NOTHING))).order_by("-position").first()
+    telling = ended.exclude(bucket__in=_SAYS_NOTHING).exclude(flags__overlap=_TESTED_NOTHING)
+    return near.filter(Exists(telling)).order_by("-position").first()

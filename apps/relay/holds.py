@@ -1,6 +1,8 @@
 """A token's ids and name against those that its repository was pinned to, and what a new owner sends: held."""
 
+import contextlib
 import datetime
+from collections.abc import Iterator
 
 from django.db import transaction
 
@@ -17,6 +19,12 @@ from apps.relay.enums import Flag
 from apps.relay.models import Job
 from apps.relay.selectors import held_jobs
 from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
+
+
+def is_pinned(identity: Identity, standing: Standing) -> bool:
+    """Whether an identity has the ids that its repository was pinned to; a pipeline was mapped to it by people."""
+    said = (identity.repository_id, identity.owner_id)
+    return identity.pipeline is not None or said == (standing.github_id, standing.github_owner_id)
 
 
 def is_held(identity: Identity, standing: Standing, now: datetime.datetime) -> bool:
@@ -49,7 +57,16 @@ def is_held(identity: Identity, standing: Standing, now: datetime.datetime) -> b
     )
     if state is Transfer.State.REFUSED:
         raise _replaced(standing, said)
-    return True
+    return state is Transfer.State.OPEN
+
+
+@contextlib.contextmanager
+def undecided(repository_id: int, identity: Identity) -> Iterator[bool]:
+    """Whether this identity's owner still waits for a decision; the decision waits until the block is left, so that it
+    sees what is written as held here."""
+    with transaction.atomic():
+        repository = Repository.objects.select_for_update().get(pk=repository_id)
+        yield repository.github_owner_id != identity.owner_id
 
 
 def _replaced(standing: Standing, said: tuple[int, int]) -> Problem:

@@ -19,9 +19,11 @@ from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
 from apps.platforms.models import Repository
 from apps.platforms.policy import BY_CODE, PUBLIC_FROM
+from apps.platforms.selectors import former_names
 from apps.platforms.tenure import import_interval
 from apps.relay import callbacks, fields, policy, store
 from apps.relay.enums import Answer, Flag, JobStatus
+from apps.relay.lookups import is_silent
 from apps.relay.observer import keep_measures
 
 LINE_MAX_BYTES = 262_144
@@ -66,9 +68,11 @@ class Outcome:
 
 def import_history(*, lines: Iterable[bytes], source: str, actor: Actor, now: datetime.datetime) -> Outcome:
     """Import a file line by line, each in a transaction of its own: a line that cannot be read does not hold up the
-    others, and the same file again changes nothing. What the hub knows itself stands."""
+    others, and the same file again changes nothing. What the hub knows itself stands. The log says when the first job
+    came in, and what it all came to."""
     outcome = Outcome()
     repositories = {repository.full_name.lower(): repository for repository in Repository.objects.all()}
+    repositories |= {former: repositories[name.lower()] for former, name in former_names().items()}
     digest = hashlib.sha256()
     for number, raw in enumerate(lines, start=1):
         digest.update(raw)
@@ -114,10 +118,24 @@ def _import_line(
             outcome.levels += _import_level(row, repository, source=source, actor=actor, now=now)
         case "job":
             is_new = _import_job(row, repository, body_digest=hashlib.sha256(raw).hexdigest(), source=source, now=now)
+            if is_new and not outcome.imported:
+                _record_begin(source, actor, now)
             outcome.imported += is_new
             outcome.known += not is_new
         case other:
             raise Problem("malformed", f"kind: {str(other)[:40]!r} is neither {JOB} nor {LEVEL}.", "kind")
+
+
+def _record_begin(source: str, actor: Actor, now: datetime.datetime) -> None:
+    """With the first job, so that what an import that dies has left behind stands in the log."""
+    record(
+        action=Action.HISTORY_IMPORT_BEGUN,
+        actor=actor,
+        subject=Subject("job", source, source),
+        summary=f"the import of jobs from {source} begins",
+        now=now,
+        is_decision=False,
+    )
 
 
 # --- levels -------------------------------------------------------------------------------------------------------
@@ -212,6 +230,9 @@ def _import_job(
     for step in _steps(callback):
         is_new |= _apply(repository.pk, step, source)
     known = store.read(repository.pk, callback, _word(source))
+    if is_new and known.job_id is not None and is_silent(known.job_id, now=now):
+        detail = "status: a job that began so long ago runs no more: send how it ended, or leave it out."
+        raise Problem("malformed", detail, "status")
     if is_new and known.job_public_id is not None:
         keep_measures(known.job_public_id, queue_seconds=queue_seconds, execution_seconds=execution_seconds, now=now)
     return is_new
@@ -247,7 +268,7 @@ def _apply(repository_id: int, callback: fields.Callback, source: str) -> bool:
             callback,
             known,
             dataclasses.replace(row, add=(*row.add, Flag.IMPORTED)),
-            bucket=policy.bucket_of_report(callback.report),
+            bucket=policy.bucket_after(known.state, callback.report),
             provenance=known.provenance,
             identity=word,
             has_checks=False,

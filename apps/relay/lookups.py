@@ -19,8 +19,8 @@ from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM
 from apps.relay import verification
 from apps.relay.enums import Bucket, Flag, JobStatus, Verdict
-from apps.relay.models import Job
-from apps.relay.policy import FIRST_LOOK_UP, LOOKUPS_MAX, SILENT_LIMIT_SECONDS
+from apps.relay.models import HubOutage, Job
+from apps.relay.policy import FIRST_LOOK_UP, LIMIT_MAX_SECONDS, LOOKUPS_MAX, SILENT_LIMIT_SECONDS
 from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
 from apps.relay.verification import SAID_MAX, Finding
 
@@ -117,19 +117,29 @@ LEFT JOIN relay_timelimit own ON own.repository_id = j.repository_id AND own.job
 LEFT JOIN relay_timelimit every ON every.repository_id = j.repository_id AND every.job_name = ''
 WHERE j.status = 'in_progress'
     AND j.first_seen_at + make_interval(secs => COALESCE(own.seconds, every.seconds, %(default)s)) < %(now)s
-ORDER BY j.first_seen_at LIMIT %(limit)s
 """
+_OLDEST_SILENT = f"{_SILENT} ORDER BY j.first_seen_at LIMIT %(limit)s"
+_THAT_SILENT = f"{_SILENT} AND j.id = %(job)s"
 _SILENT_AT_ONCE = 2_000
+# A job that was in progress during an outage has been ended by then, whatever its limit.
+_OUTAGE_LOOKED_AT = 2 * datetime.timedelta(seconds=LIMIT_MAX_SECONDS)
 
 
 def silent_runs(*, now: datetime.datetime) -> dict[RunKey, list[int]]:
     """Jobs (primary keys) in progress that have been silent past their limit, by run."""
     with connection.cursor() as cursor:
-        cursor.execute(_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "limit": _SILENT_AT_ONCE})
+        cursor.execute(_OLDEST_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "limit": _SILENT_AT_ONCE})
         runs: dict[RunKey, list[int]] = {}
         for pk, *key in cursor.fetchall():
             runs.setdefault(RunKey(*key), []).append(pk)
     return runs
+
+
+def is_silent(job_pk: int, *, now: datetime.datetime) -> bool:
+    """Whether a job is in progress and has been silent past its limit."""
+    with connection.cursor() as cursor:
+        cursor.execute(_THAT_SILENT, {"default": SILENT_LIMIT_SECONDS, "now": now, "job": job_pk})
+        return cursor.fetchone() is not None
 
 
 def close_silent(*, run: RunKey, job_pks: list[int], now: datetime.datetime) -> int:
@@ -163,6 +173,33 @@ def _close(job: Job, said: str, now: datetime.datetime) -> bool:
         completed_at=now,
         judged_at=now,
         revision=F("revision") + 1,
+    )
+    if changed:
+        tell_of(job, now)
+    return changed == 1
+
+
+def excuse(*, now: datetime.datetime) -> int:
+    """Flag the ends that were inferred from a silence in which the hub itself was out: the real ones may have been
+    lost, so these count in no rate until those come. Outages are found after the fact, hence apart. Returns how many.
+    """
+    recent = HubOutage.objects.filter(ended_at__gt=now - _OUTAGE_LOOKED_AT)
+    return sum(_excuse(job, now) for outage in recent for job in _silent_in(outage))
+
+
+def _silent_in(outage: HubOutage) -> QuerySet[Job]:
+    return Job.objects.filter(
+        flags__contains=[Flag.INFERRED],
+        first_seen_at__gt=outage.started_at - datetime.timedelta(seconds=LIMIT_MAX_SECONDS),
+        first_seen_at__lte=outage.ended_at,
+        completed_at__gte=outage.started_at,
+    ).exclude(flags__contains=[Flag.UNHEARD])
+
+
+@transaction.atomic
+def _excuse(job: Job, now: datetime.datetime) -> bool:
+    changed = Job.objects.filter(pk=job.pk, revision=job.revision).update(
+        flags=sorted({*job.flags, Flag.UNHEARD.value}), judged_at=now, revision=F("revision") + 1
     )
     if changed:
         tell_of(job, now)

@@ -13,9 +13,9 @@ from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 
 from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
-from apps.core.github import GitHubRefused, GitHubUnavailable, HookDelivery, client
-from apps.relay import policy
-from apps.relay.models import Delivery, DeliveryLog, HubOutage, MissedDelivery, MissedState
+from apps.core.github import GitHubRefused, GitHubUnavailable, HookDelivery, RepositoryIdentity, client
+from apps.relay import modes, policy
+from apps.relay.models import Delivery, DeliveryLog, HubOutage, MissedDelivery, MissedState, UnreadLog
 
 log = logging.getLogger(__name__)
 
@@ -32,51 +32,89 @@ _LOCK = 7_014
 
 
 def compare(*, now: datetime.datetime) -> int:
-    """Read GitHub's log since the last comparison, remember what is not stored, and ask for it again. Returns how many
-    were newly found missing. GitHub's silence is remembered, and the next comparison reads from the same place."""
-    state = DeliveryLog.objects.filter(pk=1).first()
-    earliest = now - LOOKED_BACK
-    since = max(earliest, state.compared_to - OVERLAP) if state else earliest
-    until = now - SETTLES
+    """Read GitHub's log since the last comparison, remember what nobody has taken, and ask for it again. Returns how
+    many were newly found missing. GitHub's silence is remembered, and the next comparison reads from the same place.
+
+    The first comparison in a mode reads nothing: what was sent before went elsewhere, and others have acted on it.
+    """
+    if begin(now=now) or not modes.current().takes_webhooks:
+        return 0
+    log_row, found, until = DeliveryLog.objects.filter(pk=1), 0, now - SETTLES
+    state = log_row.get()
+    since = max(now - LOOKED_BACK, state.begun_at, state.compared_to - OVERLAP)
     try:
         upstream = client().repository_identity(settings.UPSTREAM_REPO)
-        logged, is_whole = client().hook_deliveries(since=since)
-        error = "" if is_whole else "the log has more deliveries than are read at once"
+        logged, cursor = client().hook_deliveries(since=since)
+        if cursor:
+            UnreadLog.objects.create(since=since, until=min(one.at for one in logged), cursor=cursor)
+        found = _remember(logged, upstream, now)
+        log_row.update(compared_to=until, compared_at=now, error="")
+        found += _read_on(upstream, now)
     except (GitHubRefused, GitHubUnavailable) as problem:
-        DeliveryLog.objects.update_or_create(
-            pk=1,
-            defaults={"compared_at": now, "error": str(problem)[:500]},
-            create_defaults={"compared_to": since, "compared_at": now, "error": str(problem)[:500]},
-        )
-        return 0
-    ours = [
-        one
-        for one in logged
-        if one.repository_id == upstream.github_id
-        and one.event in policy.SUPPORTED_EVENTS
-        and policy.is_remembered(one.event, one.action)
-        and one.at <= until
-    ]
-    found = _remember(ours, now)
-    DeliveryLog.objects.update_or_create(pk=1, defaults={"compared_to": until, "compared_at": now, "error": error})
-    if error:
-        log.error("%s: what was sent before %s was not compared", error, min(one.at for one in logged))
+        log_row.update(compared_at=now, error=str(problem)[:500])
+        return found
     ask_again(now=now)
     return found
 
 
 @transaction.atomic
-def _remember(logged: Iterable[HookDelivery], now: datetime.datetime) -> int:
-    """Keep what is not stored, each with its outage. One comparison at a time."""
+def begin(*, now: datetime.datetime) -> bool:
+    """Begin the comparison anew where the hub's mode has changed; what the other mode still waited for is given up.
+    Returns whether it began."""
+    mode = modes.current()
+    if DeliveryLog.objects.filter(pk=1, mode=mode.name).exists():
+        return False
+    values = {"mode": mode.name, "begun_at": now, "compared_to": now, "compared_at": now, "error": ""}
+    DeliveryLog.objects.update_or_create(pk=1, defaults=values)
+    UnreadLog.objects.update(is_forgotten=True)
+    waiting = MissedDelivery.objects.filter(state=MissedState.MISSING)
+    waiting.update(state=MissedState.LOST, error=f"the hub runs in the mode {mode.name} since {now:%Y-%m-%d %H:%M} UTC")
+    return True
+
+
+def _read_on(upstream: RepositoryIdentity, now: datetime.datetime) -> int:
+    """Go on in the oldest stretch of the log that is still unread: GitHub forgets it first. Returns how many were newly
+    found missing there. Raises GitHubUnavailable."""
+    UnreadLog.objects.filter(until__lt=now - LOOKED_BACK).update(is_forgotten=True)
+    part = UnreadLog.objects.filter(is_forgotten=False).order_by("until").first()
+    if part is None:
+        return 0
+    try:
+        logged, cursor = client().hook_deliveries(since=part.since, cursor=part.cursor)
+    except GitHubRefused as refused:
+        log.error("GitHub does not show its log from %s to %s any more: %s", part.since, part.until, refused)
+        UnreadLog.objects.filter(pk=part.pk).update(is_forgotten=True)
+        return 0
+    found = _remember(logged, upstream, now)
+    if cursor:
+        UnreadLog.objects.filter(pk=part.pk).update(until=min(one.at for one in logged), cursor=cursor)
+    else:
+        part.delete()
+    return found
+
+
+def _is_ours(one: HookDelivery, upstream: RepositoryIdentity) -> bool:
+    return (
+        one.repository_id == upstream.github_id
+        and one.event in policy.SUPPORTED_EVENTS
+        and policy.is_remembered(one.event, one.action)
+    )
+
+
+@transaction.atomic
+def _remember(logged: Iterable[HookDelivery], upstream: RepositoryIdentity, now: datetime.datetime) -> int:
+    """Keep what is not stored and no attempt has brought to anybody, each with its outage. One comparison at a time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+    ours = [one for one in logged if one.at <= now - SETTLES and _is_ours(one, upstream)]
     # A redelivery has the id of the first: what counts is when GitHub sent it first.
     first: dict[str, HookDelivery] = {}
-    for one in sorted(logged, key=lambda one: one.at, reverse=True):
+    for one in sorted(ours, key=lambda one: one.at, reverse=True):
         first[one.delivery_id] = one
     stored = set(Delivery.objects.filter(delivery_id__in=first).values_list("delivery_id", flat=True))
     known = set(MissedDelivery.objects.filter(delivery_id__in=first).values_list("delivery_id", flat=True))
-    missing = [one for one in first.values() if one.delivery_id not in stored | known]
+    taken = {one.delivery_id for one in ours if one.was_taken}
+    missing = [one for one in first.values() if one.delivery_id not in stored | known | taken]
     for one in sorted(missing, key=lambda one: one.at):
         MissedDelivery.objects.create(
             delivery_id=one.delivery_id,
@@ -154,5 +192,11 @@ def outages_since(start: datetime.datetime) -> int:
 
 
 def delivery_log() -> DeliveryLog | None:
-    """How far GitHub's log was compared; None: never yet."""
-    return DeliveryLog.objects.filter(pk=1).first()
+    """How far GitHub's log was compared; None: never yet, in this mode."""
+    mode = modes.current()
+    return DeliveryLog.objects.filter(pk=1, mode=mode.name).first() if mode.takes_webhooks else None
+
+
+def unread_logs() -> QuerySet[UnreadLog]:
+    """Stretches of GitHub's log that were not compared, newest first: what was missed in them is unknown."""
+    return UnreadLog.objects.order_by("-until", "-pk")

@@ -39,6 +39,7 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["received_at"], condition=Q(state="received"), name="relay_delivery_waiting"),
             models.Index(fields=["pr_number", "-received_at"], name="relay_delivery_pr"),
+            models.Index(fields=["-received_at"], name="relay_delivery_recent"),
             models.Index(fields=["head_sha"], opclasses=["varchar_pattern_ops"], name="relay_delivery_commit"),
         ]
 
@@ -257,9 +258,16 @@ class Job(models.Model):
         return Flag.INFERRED in self.flags
 
     @property
+    def start_came_late(self) -> bool:
+        """Whether its start was heard after its end: then nobody knows when it began."""
+        return Flag.LATE_START in self.flags
+
+    @property
     def queue_seconds(self) -> float | None:
         """From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only. What
         the relay measured where the hub did not dispatch."""
+        if self.start_came_late:
+            return None
         if self.run_attempt == 1 and self.dispatch is None and self.relay_queue_seconds is not None:
             return float(self.relay_queue_seconds)
         sent_at = self.dispatch.sent_at if self.dispatch else None
@@ -274,8 +282,8 @@ class Job(models.Model):
 
     @property
     def execution_seconds(self) -> float | None:
-        """From the first callback to the last, by the hub's clock; an end that was inferred has none."""
-        if self.start_seen_at is None or self.completed_at is None or self.is_inferred:
+        """From the first callback to the last, by the hub's clock; none where the end was inferred or came first."""
+        if self.start_seen_at is None or self.completed_at is None or self.is_inferred or self.start_came_late:
             return None
         return max(0.0, (self.completed_at - self.start_seen_at).total_seconds())
 
@@ -408,7 +416,7 @@ from apps.relay.models_adoption import (  # noqa: E402
     SeenCheck,
 )
 from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # noqa: E402
-from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState  # noqa: E402
+from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState, UnreadLog  # noqa: E402
 
 __all__ = [
     "Callback",
@@ -433,4 +441,5 @@ __all__ = [
     "Rejection",
     "SeenCheck",
     "TimeLimit",
+    "UnreadLog",
 ]

@@ -55,8 +55,13 @@ class MissedDelivery(models.Model):
 
 
 class DeliveryLog(models.Model):
-    """Up to when GitHub's log of deliveries was compared with what is stored. One row."""
+    """Up to when GitHub's log of deliveries was compared with what is stored. One row.
 
+    `mode` is the hub's, and `begun_at` when it was first compared in that mode: what was sent before is not the hub's.
+    """
+
+    mode = models.CharField(max_length=20)
+    begun_at = models.DateTimeField()
     compared_to = models.DateTimeField()
     compared_at = models.DateTimeField()
     error = models.CharField(max_length=500, blank=True)
@@ -66,3 +71,20 @@ class DeliveryLog(models.Model):
 
     def __str__(self) -> str:
         return f"compared to {self.compared_to:%Y-%m-%d %H:%M}"
+
+
+class UnreadLog(models.Model):
+    """A stretch of GitHub's log that was not read yet, because it is too long to be read at once: from `until`, where
+    `cursor` leads on, back to `since`. One that GitHub has forgotten stays: what was missed in it is unknown for good.
+    """
+
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    cursor = models.CharField(max_length=200)
+    is_forgotten = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(until__gte=F("since")), name="relay_unread_log_forward")]
+
+    def __str__(self) -> str:
+        return f"{self.since:%Y-%m-%d %H:%M} to {self.until:%Y-%m-%d %H:%M}"

@@ -174,11 +174,8 @@ def _apply(post: Post, *, body_digest: str, now: datetime.datetime) -> str:
         path = f"{PAYLOAD}.{problem.field}" if problem.field else None
         raise Problem(problem.code, f"{PAYLOAD}.{problem.detail}", path) from None
     # The relay vouches for a name, not for ids: GitHub's spelling of it is what the listing has.
-    found = Repository.objects.filter(full_name__iexact=post.repository, level__gt=UNLISTED).first()
+    found = Repository.objects.filter(full_name__iexact=post.repository).first()
     if found is None:
-        return Answer.IGNORED.value
-    if found.level < PUBLIC_FROM:
-        store.keep_private(found.pk, callback, identity=store.Word(post.claims), now=now)
         return Answer.IGNORED.value
     for _ in range(_RACES):
         with contextlib.suppress(store.Raced):  # then all of it again
@@ -193,15 +190,18 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
     """
     word = store.Word(post.claims)
     known = store.read(repository.pk, callback, word)
+    if repository.level < PUBLIC_FROM and known.job_id is None:
+        if repository.level > UNLISTED:
+            store.keep_private(repository.pk, callback, identity=word, now=now)
+        return Answer.IGNORED.value
     # Two relays at once: of what the hub dispatches, it hears from the downstream itself.
     modes.require(known.dispatch_id is None or not modes.current().dispatches, "it dispatched this delivery itself")
     is_dispatched = callback.event_type not in policy.UNDISPATCHED_EVENTS
-    if is_dispatched:
-        callback = dataclasses.replace(
-            callback,
-            head_sha=known.head_sha or echoed_sha(post.payload),
-            pr_number=known.pr_number or echoed_number(post.payload),
-        )
+    if is_dispatched and known.event is not None:
+        callback = dataclasses.replace(callback, head_sha=known.head_sha, pr_number=known.pr_number)
+    elif is_dispatched:
+        sha, number = echoed_sha(post.payload), echoed_number(post.payload)
+        callback = dataclasses.replace(callback, head_sha=sha, pr_number=number)
     else:
         known = dataclasses.replace(known, event=None, dispatch_id=None)
     found = callbacks.found_flags(known, callback.report, callback.leg, now)
@@ -215,7 +215,7 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
             callback,
             known,
             row,
-            bucket=policy.bucket_of_report(callback.report),
+            bucket=policy.bucket_after(known.state, callback.report),
             provenance=known.provenance,
             identity=word,
             # A check run tells of what the hub itself dispatched.
@@ -223,7 +223,8 @@ def _write(repository: Repository, callback: fields.Callback, post: Post, now: d
             now=now,
         )
     assert job is not None
-    keep_measures(job, queue_seconds=post.queue_seconds, execution_seconds=post.execution_seconds, now=now)
+    if row.answer is not Answer.CONFLICT:  # what the relay measured is of the end that does not stand
+        keep_measures(job, queue_seconds=post.queue_seconds, execution_seconds=post.execution_seconds, now=now)
     return row.answer.value
 
 

@@ -111,6 +111,11 @@ class Counts:
     skipped: int | None = None
     total: int | None = None
 
+    def over(self, known: "Counts") -> "Counts":
+        """These, and where they say nothing those that were known before."""
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(known), strict=True)
+        return Counts(*(before if new is None else new for new, before in pairs))
+
 
 def flags_of(counts: Counts) -> tuple[Flag, ...]:
     """What the counts of an ended job say against themselves: more parts than the whole."""
@@ -263,6 +268,11 @@ class State:
     start_seen: bool = False
     is_inferred: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the downstream has still to tell the end: one that the hub inferred is none."""
+        return self.status is JobStatus.IN_PROGRESS or self.is_inferred
+
 
 @dataclass(frozen=True)
 class Row:
@@ -304,15 +314,17 @@ MATRIX: dict[tuple[str, str], Row] = {
     (INFERRED, END): Row(
         JobStatus.COMPLETED,
         Answer.APPLIED,
-        remove=(Flag.INFERRED,),
+        remove=(Flag.INFERRED, Flag.UNHEARD),
         why="a real end replaces the one that the hub inferred",
     ),
 }
 
 
-def bucket_of_report(report: Report) -> Bucket:
-    """Where a job counts after this report."""
-    return bucket_of(report.conclusion, report.counts) if report.status is JobStatus.COMPLETED else Bucket.IN_PROGRESS
+def bucket_after(state: State, report: Report) -> Bucket:
+    """Where a job of this state counts after this report."""
+    if report.status is not JobStatus.COMPLETED:
+        return Bucket.IN_PROGRESS
+    return bucket_of(report.conclusion, report.counts.over(state.counts))
 
 
 def state_name(state: State) -> str:
@@ -327,12 +339,13 @@ def state_name(state: State) -> str:
 
 
 def incoming_name(state: State, report: Report) -> str:
-    """The matrix's word for what comes in. Two ends are the same when conclusion and test counts are."""
+    """The matrix's word for what comes in. Two ends are the same when the conclusion is, and
+    no test count is said to be another."""
     if report.status is JobStatus.IN_PROGRESS:
         return START
-    if state.status is not JobStatus.COMPLETED or state.is_inferred:
+    if state.status is None or state.is_open:
         return END
-    same = (report.conclusion, report.counts) == (state.conclusion, state.counts)
+    same = (report.conclusion, report.counts.over(state.counts)) == (state.conclusion, state.counts)
     return SAME_END if same else OTHER_END
 
 
@@ -353,7 +366,7 @@ def decide(state: State, report: Report, *, expects_start: bool = True, found: t
     row = MATRIX[state_name(state), incoming_name(state, report)]
     add = (*(row.add if expects_start else ()), *found)
     if row.status is JobStatus.COMPLETED:
-        add += flags_of(report.counts)
+        add += flags_of(report.counts.over(state.counts))
     return dataclasses.replace(row, add=add)
 
 
@@ -376,7 +389,8 @@ class Occasion:
 class Wishes:
     """What a listed repository takes part in. `listed` are the allowlist's words; empty `refs` or `labels` are any.
 
-    `key` never changes. `maintenance_until` is the end of a maintenance window that is open now.
+    `key` never changes. `maintenance_until` is the end of a maintenance window that is open now. `was_sent`: it was
+    dispatched an earlier event of the same pull request.
     """
 
     key: str
@@ -386,6 +400,7 @@ class Wishes:
     labels: tuple[str, ...] = ()
     sample_percent: int = 100
     maintenance_until: datetime.datetime | None = None
+    was_sent: bool = False
 
 
 @dataclass(frozen=True)
@@ -397,7 +412,12 @@ class NotSent:
 
 
 def takes_part(occasion: Occasion, wishes: Wishes) -> NotSent | None:
-    """None: the repository is sent this event. Else the first rule, in PARTICIPATION's order, that keeps it back."""
+    """None: the repository is sent this event. Else the first rule, in PARTICIPATION's order, that keeps it back.
+
+    Whoever was sent the beginning is sent what ends runs, whatever the rules say by then.
+    """
+    if wishes.was_sent and not is_answered(occasion.event, occasion.action):
+        return None
     for rule, row in PARTICIPATION.items():
         if sentence := row.ask(occasion, wishes):
             return NotSent(rule, sentence)
@@ -433,7 +453,7 @@ def _label(occasion: Occasion, wishes: Wishes) -> str:
 
 
 def _sample(occasion: Occasion, wishes: Wishes) -> str:
-    # What ends runs is not sampled: whoever was sent the beginning needs the end.
+    # What ends runs is nothing to run: it is not sampled.
     if not is_answered(occasion.event, occasion.action):
         return ""
     if sample_share(occasion.delivery_id, wishes.key) * 100 < wishes.sample_percent:

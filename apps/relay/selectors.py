@@ -120,7 +120,7 @@ def rejected_lately(*, now: datetime.datetime) -> QuerySet[Rejection]:
 def silent_probes(*, now: datetime.datetime) -> list[Repository]:
     """The hub's own probes that are silent, as policy.silent_hours defines it. Two queries."""
     known = list(probes())
-    last = last_callbacks(known)
+    last = last_callbacks(known, sees_private=True)
     return [probe for probe in known if probe.level and silent_hours(last[probe.pk], now)]
 
 
@@ -138,8 +138,11 @@ class Wishing:
     wishes: Wishes
 
 
-def wishes_of_listed(*, now: datetime.datetime) -> list[Wishing]:
-    """Every listed repository with what it takes part in at this time. Two queries."""
+def wishes_of_listed(*, now: datetime.datetime, pr_number: int | None) -> list[Wishing]:
+    """Every listed repository with what it takes part in at this time, and whether it was dispatched an event of this
+    pull request. Three queries; two where there is none."""
+    sent = Dispatch.objects.filter(delivery__pr_number=pr_number).values_list("repository", flat=True)
+    sent_to = set() if pr_number is None else set(sent)
     listed = Repository.objects.filter(level__gt=UNLISTED).select_related("participation").order_by("pk")
     windows = dict(open_windows(now=now).values_list("repository", "ends_at"))
     found = []
@@ -157,6 +160,7 @@ def wishes_of_listed(*, now: datetime.datetime) -> list[Wishing]:
             key=str(repository.public_id),
             listed=tuple(repository.events),
             maintenance_until=windows.get(repository.pk),
+            was_sent=repository.pk in sent_to,
             **narrowed,
         )
         found.append(Wishing(repository.pk, wishes))
@@ -339,7 +343,9 @@ def rounds_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Round
 
 def omissions_of_deliveries(deliveries: Iterable[Delivery]) -> dict[int, list[Omission]]:
     """By delivery (primary key), the public downstreams that it was not sent to, by name, each with why."""
-    found = Omission.objects.filter(delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM)
+    found = Omission.objects.filter(
+        delivery__in=list(deliveries), repository__level__gte=PUBLIC_FROM, repository__is_probe=False
+    )
     omissions: dict[int, list[Omission]] = defaultdict(list)
     for omission in found.select_related("repository__platform").order_by("repository__full_name"):
         omissions[omission.delivery_id].append(omission)
@@ -365,19 +371,22 @@ def undispatched_jobs(*, platform: Platform | None = None, sha: str = "") -> Que
     if platform is not None:
         found = found.filter(repository__platform=platform, event_type__in=UNDISPATCHED_EVENTS)
     if sha:
-        found = found.filter(head_sha__startswith=sha).exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
+        found = found.filter(head_sha__startswith=sha, repository__is_probe=False)
+        found = found.exclude(flags__contains=[Flag.UNKNOWN_COMMIT])
     return found
 
 
-def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.datetime | None]:
-    """By repository (primary key), when the newest callback came that was kept: public, private or conflicting. What a
-    new owner sends ends no silence before that owner is accepted."""
+def last_callbacks(repositories: Iterable[Repository], *, sees_private: bool) -> dict[int, datetime.datetime | None]:
+    """By repository (primary key), when the newest callback came that was kept: public or conflicting, and for whom
+    `sees_private` private. What a new owner sends ends no silence before that owner is accepted."""
     stranger = Transfer.objects.annotate(owner=Cast("new_owner_id", TextField())).filter(
         repository=OuterRef("repository"),
         owner=OuterRef("owner"),
         opened_at__lte=OuterRef("received_at"),
     )
     heard = Callback.objects.alias(owner=KT("claims__repository_owner_id")).filter(repository=OuterRef("pk"))
+    if not sees_private:
+        heard = heard.filter(job__isnull=False)
     newest = heard.exclude(Exists(stranger.exclude(state=Transfer.State.ACCEPTED))).order_by("-received_at")
     found = Repository.objects.filter(pk__in=[repository.pk for repository in repositories])
     return dict(
@@ -389,19 +398,21 @@ def last_callbacks(repositories: Iterable[Repository]) -> dict[int, datetime.dat
 
 def relayed_jobs_of_pull_request(number: int) -> QuerySet[Job]:
     """Jobs about a pull request that the hub dispatched nothing for: the relay did, newest first."""
-    return with_superseded(jobs()).filter(dispatch=None, pr_number=number)
+    return with_superseded(jobs()).filter(dispatch=None, pr_number=number, repository__is_probe=False)
 
 
 def newest_change_of(platform: Platform) -> tuple[object, ...]:
     """What a platform's list of jobs stands on: its levels, its newest public callback, the hub's newest judgement of a
     job, its newest dispatches.
 
-    Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2.
+    Nothing private moves it: a visitor who asks again and again learns nothing of what stands below L2. A job is public
+    whatever became of its repository's level.
     """
     levels = tuple(Repository.objects.filter(platform=platform).order_by("pk").values_list("pk", "level"))
+    every = [pk for pk, _ in levels]
     public = [pk for pk, level in levels if level >= PUBLIC_FROM]
-    callbacks = Callback.objects.filter(repository__in=public, job__isnull=False).order_by("-pk")
-    judged = Job.objects.filter(repository__in=public, judged_at__isnull=False).order_by("-judged_at")
+    callbacks = Callback.objects.filter(repository__in=every, job__isnull=False).order_by("-pk")
+    judged = Job.objects.filter(repository__in=every, judged_at__isnull=False).order_by("-judged_at")
     dispatches = Dispatch.objects.filter(repository__in=public).order_by("-created_at", "-pk")
     newest = tuple(dispatches.values_list("pk", "state")[:_DISPATCHES_LOOKED_AT])
     return (

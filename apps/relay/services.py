@@ -132,7 +132,8 @@ def fan_out(*, delivery_pk: int, now: datetime.datetime) -> int:
 def recipients(delivery: Delivery, *, now: datetime.datetime) -> tuple[list[int], dict[int, policy.NotSent]]:
     """The listed repositories (primary keys) that take part in a delivery, and of the others why they do not."""
     occasion = _occasion(delivery)
-    asked = [(one.repository_id, policy.takes_part(occasion, one.wishes)) for one in wishes_of_listed(now=now)]
+    wishing = wishes_of_listed(now=now, pr_number=delivery.pr_number)
+    asked = [(one.repository_id, policy.takes_part(occasion, one.wishes)) for one in wishing]
     sent_to = [repository_id for repository_id, not_sent in asked if not_sent is None]
     return sent_to, {repository_id: not_sent for repository_id, not_sent in asked if not_sent is not None}
 

@@ -16,9 +16,10 @@ from django.db.models.functions import MD5
 from apps.core.github import CheckRun, GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM
+from apps.platforms.selectors import former_names
 from apps.relay import policy, services
 from apps.relay.adoption import DifferenceKind as Kind
-from apps.relay.checknames import device_of, is_wished, name_of, state_of
+from apps.relay.checknames import device_of, is_wished, name_of, repository_in, state_of
 from apps.relay.enums import Answer, DeliveryState, Flag
 from apps.relay.models import Callback, CheckLook, Comparison, Delivery, Difference, Intent, Job, SeenCheck
 from apps.relay.selectors import with_superseded
@@ -37,7 +38,7 @@ NOT_OBSERVABLE: tuple[tuple[str, str], ...] = (
     ("whether GitHub took the relay's dispatch", "the relay keeps no record; a silent downstream looks the same"),
     ("answers of repositories below L2", "the relay posts no results of them"),
     ("callbacks that the relay refused", "it posts only what it took"),
-    ("a label set after its delivery", "the hub reads the labels that stand in the delivery"),
+    ("check runs of a label that was taken away again", "what stays of them depends on the moment it went"),
 )
 
 
@@ -119,8 +120,8 @@ class JobSeen:
 
 @dataclass(frozen=True)
 class Pair:
-    """All that is known of one (delivery, repository). `checks` is name → state; None: GitHub has not been asked since
-    the last post; `check_error` says that it could not answer."""
+    """All that is known of one (delivery, repository). `checks` is name → state; None: there is nothing to hold them
+    against, or GitHub has not been asked since the last post; `check_error` says that it could not answer."""
 
     full_name: str
     is_intended: bool
@@ -219,6 +220,8 @@ def compare_deliveries(*, now: datetime.datetime) -> int:
         )
         Comparison.objects.filter(delivery__in=deliveries).update(compared_at=now)
         Difference.objects.filter(found_at__lt=now - KEPT_FOR).delete()
+        Intent.objects.filter(created_at__lt=now - KEPT_FOR).delete()
+        Comparison.objects.filter(delivery__received_at__lt=now - KEPT_FOR).delete()
     return len(deliveries)
 
 
@@ -231,28 +234,31 @@ def _found(deliveries: list[Delivery], now: datetime.datetime) -> dict[_Key, Fou
     jobs = _jobs_by_pair(deliveries, repositories)
     looks = {look.sha: look for look in CheckLook.objects.filter(sha__in=[d.head_sha for d in deliveries])}
     shown: dict[str, list[SeenCheck]] = defaultdict(list)
-    for seen in SeenCheck.objects.filter(sha__in=list(looks)):
+    for seen in SeenCheck.objects.filter(sha__in=list(looks)).order_by("github_id"):
         shown[seen.sha].append(seen)
-    newest_of_sha = _newest_of_sha(deliveries)
+    newest_of_sha, labelled = _newest_of_sha(deliveries), _labelled(deliveries)
+    names = _names_of(repositories.values())
     found: dict[_Key, Found] = {}
     for delivery in deliveries:
-        devices = {device for device in map(device_of, _labels(delivery)) if device}
+        devices = labelled[delivery.head_sha]
         for pk, repository in repositories.items():
             told = jobs.get((delivery.delivery_id, pk), [])
             is_intended = (delivery.pk, pk) in intended
             if not told and not is_intended:
                 continue
+            wishes = [is_wished(level=repository.level, device=repository.device, devices=some) for some in devices]
             # One commit's checks are those of its newest delivery; a pushed commit has none of ours.
             is_checked = delivery.event == policy.PULL_REQUEST and newest_of_sha[delivery.head_sha] == delivery.pk
-            checks, error = _checks_for(
-                repository, looks.get(delivery.head_sha) if is_checked else None, shown[delivery.head_sha], told
-            )
+            look = looks.get(delivery.head_sha) if is_checked and len(set(wishes)) == 1 else None
+            own = [seen for seen in shown[delivery.head_sha] if repository_in(seen.name).lower() in names[pk]]
+            checks, error = _checks_for(look, own, told)
             pair = Pair(
-                full_name=repository.full_name,
+                # A commit's check runs keep the name they began with.
+                full_name=repository_in(own[0].name) if own else repository.full_name,
                 is_intended=is_intended,
                 is_public=repository.level >= PUBLIC_FROM or bool(told),
-                is_due=now - delivery.received_at > ANSWER_DUE,
-                wants_check=is_wished(level=repository.level, device=repository.device, devices=devices),
+                is_due=now - delivery.received_at > ANSWER_DUE and policy.is_answered(delivery.event, delivery.action),
+                wants_check=all(wishes),
                 jobs=tuple(_as_seen(job, said) for job, said in told),
                 checks=checks,
                 check_error=error,
@@ -266,6 +272,26 @@ def _newest_of_sha(deliveries: list[Delivery]) -> dict[str, int]:
     shas = [delivery.head_sha for delivery in deliveries]
     rows = Delivery.objects.filter(head_sha__in=shas, event=policy.PULL_REQUEST, state=DeliveryState.INTENDED)
     return dict(rows.order_by("pk").values_list("head_sha", "pk")) | {"": 0}
+
+
+def _labelled(deliveries: list[Delivery]) -> dict[str, tuple[set[str], set[str]]]:
+    """By commit, the devices that the labels of its pull request name now, and all that they ever named: its newest
+    webhook tells, whatever it was about."""
+    told = Delivery.objects.filter(event=policy.PULL_REQUEST, head_sha__in={d.head_sha for d in deliveries} - {""})
+    found: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    for delivery in told.exclude(state=DeliveryState.IGNORED).order_by("pk").iterator():
+        devices = {device for device in map(device_of, _labels(delivery)) if device}
+        found[delivery.head_sha] = (devices, found[delivery.head_sha][1] | devices)
+    return found
+
+
+def _names_of(repositories: Iterable[Repository]) -> dict[int, set[str]]:
+    """The names of each repository, present and former, in lower case."""
+    by_name = {repository.full_name: repository.pk for repository in repositories}
+    found = {pk: {name.lower()} for name, pk in by_name.items()}
+    for former, name in former_names().items():
+        found[by_name[name]].add(former)
+    return found
 
 
 _Told = tuple[Job, Callback]
@@ -288,18 +314,15 @@ def _jobs_by_pair(deliveries: list[Delivery], repositories: Iterable[int]) -> di
     return pairs
 
 
-def _checks_for(
-    repository: Repository, look: CheckLook | None, shown: list[SeenCheck], told: list[_Told]
-) -> tuple[dict[str, str] | None, str]:
-    """This repository's check runs by name, and why GitHub could not say. None: not asked since the last post."""
+def _checks_for(look: CheckLook | None, own: list[SeenCheck], told: list[_Told]) -> tuple[dict[str, str] | None, str]:
+    """What a repository's check runs say, by name, and why GitHub could not say. None: not asked since the last
+    post."""
     if look is None:
         return None, ""
     if look.error:
         return None, look.error
     if any(look.looked_at < callback.received_at + CHECK_SETTLES for _, callback in told):
         return None, ""
-    prefix = f"{settings.CHECK_PREFIX}/{repository.full_name}/".lower()
-    own = [seen for seen in shown if seen.name.lower().startswith(prefix)]
     return {seen.name: seen.conclusion or seen.status for seen in own}, ""
 
 

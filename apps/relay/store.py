@@ -22,10 +22,14 @@ from apps.relay.topics import JOB_CHANGED, JOB_FOR_CHECKS
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
+# A leg whose end was only inferred still waits for it.
+_IS_OPEN = f"(l.status = 'in_progress' OR '{Flag.INFERRED}' = ANY(l.flags))"
+
 # Which job a callback means: its own leg; else the leg that an earlier end of this check run has joined; else, for an
-# end that declares no leg, the only open one of its name.
+# end that declares no leg, the only open one of its name. An attempt is counted before the request leaves: a dispatch
+# without one has not left.
 READ = f"""
-SELECT d.event, d.head_sha, d.pr_number, x.id, c.body_digest, c.answer,
+SELECT d.event, d.head_sha, d.pr_number, x.id, x.attempts > 0, c.body_digest, c.answer,
        j.id, j.public_id, j.revision, j.status, j.conclusion, j.passed, j.failed, j.skipped, j.total,
        j.reported_started_at, j.start_seen_at IS NOT NULL, j.flags, j.leg, j.provenance
 FROM (VALUES (1)) AS one
@@ -35,7 +39,7 @@ LEFT JOIN relay_callback c ON c.token_id = %(token_id)s
 LEFT JOIN LATERAL (
     SELECT * FROM (
         SELECT l.*, '{Flag.JOINED}' = ANY(l.flags) AND l.joined_leg = %(leg)s AS has_joined,
-            l.status = 'in_progress' AND COUNT(*) FILTER (WHERE l.status = 'in_progress') OVER () = 1 AS is_only_open
+            {_IS_OPEN} AND COUNT(*) FILTER (WHERE {_IS_OPEN}) OVER () = 1 AS is_only_open
         FROM relay_job l
         WHERE l.repository_id = %(repository_id)s AND md5(l.delivery_id) = md5(%(delivery_id)s)
             AND l.run_id = %(run_id)s AND l.run_attempt = %(run_attempt)s AND md5(l.workflow) = md5(%(workflow)s)
@@ -95,9 +99,11 @@ SELECT id FROM job
 COMPLETE = f"""
 WITH job AS (
     UPDATE relay_job SET status = %(status)s, conclusion = %(conclusion)s, bucket = %(bucket)s,
-        passed = %(passed)s, failed = %(failed)s, skipped = %(skipped)s, total = %(total)s,
+        passed = COALESCE(%(passed)s, passed), failed = COALESCE(%(failed)s, failed),
+        skipped = COALESCE(%(skipped)s, skipped), total = COALESCE(%(total)s, total),
         reported_started_at = COALESCE(reported_started_at, %(started_at)s),
-        reported_completed_at = %(reported_completed_at)s, completed_at = %(completed_at)s,
+        reported_completed_at = COALESCE(%(reported_completed_at)s, reported_completed_at),
+        completed_at = %(completed_at)s,
         url = COALESCE(NULLIF(%(url)s, ''), url),
         artifact_url = COALESCE(NULLIF(%(artifact_url)s, ''), artifact_url), flags = %(flags)s,
         check_run_id = COALESCE(NULLIF(%(check_run_id)s, ''), check_run_id),
@@ -131,7 +137,8 @@ class Used:
 
 @dataclass(frozen=True)
 class Known:
-    """What PostgreSQL knows about a callback before it is applied. `dispatch_id` None: never sent to the repository.
+    """What PostgreSQL knows about a callback before it is applied. `dispatch_id` None: not for the repository;
+    `has_left`: it was sent, or at least tried.
 
     `used` is None for a token that was not used yet. `leg` is that of the job the callback means, which differs from
     the callback's own where it joins another's.
@@ -141,6 +148,7 @@ class Known:
     head_sha: str
     pr_number: int | None
     dispatch_id: int | None
+    has_left: bool
     used: Used | None
     job_id: int | None
     job_public_id: UUID | None
@@ -183,7 +191,7 @@ def read(repository_id: int, callback: Callback, identity: Voucher) -> Known:
     with prepared() as cursor:
         cursor.execute(READ, values)
         row = cursor.fetchone()
-    event, head_sha, pr_number, dispatch_id, used_digest, used_answer, *of_job = row
+    event, head_sha, pr_number, dispatch_id, has_left, used_digest, used_answer, *of_job = row
     job_id, job_public_id, revision, status, conclusion, *rest = of_job
     passed, failed, skipped, total, started_at, start_seen, flags, leg, provenance = rest
     state = State()
@@ -195,6 +203,7 @@ def read(repository_id: int, callback: Callback, identity: Voucher) -> Known:
         head_sha or "",
         pr_number,
         dispatch_id,
+        bool(has_left),
         Used(used_digest, Answer(used_answer)) if used_digest else None,
         job_id,
         job_public_id,

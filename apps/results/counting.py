@@ -9,11 +9,12 @@ from apps.results.metrics import BUCKETS, COUNTS, ENDED
 
 # ruff: noqa: S608  statements are put together from constants of this file; values are always parameters
 
+# A start that was heard after the end says nothing about when the job began.
 # Queue time is the hub's: from GitHub's acceptance of the dispatch to the first callback. An answer from inside the
 # dispatch queued for no time. Where the webhook came late, by an outage of the hub, no time that begins with it is the
 # downstream's.
 _QUEUE = (
-    "CASE WHEN d.is_late THEN NULL "
+    "CASE WHEN d.is_late OR 'late_start' = ANY(j.flags) THEN NULL "
     "WHEN j.run_attempt = 1 AND j.start_seen_at IS NOT NULL AND x.sent_at IS NOT NULL "
     "THEN GREATEST(0, EXTRACT(EPOCH FROM j.start_seen_at - x.sent_at)) "
     # Nothing of the hub's own to measure from: the relay's measure, of a job that the relay dispatched.
@@ -25,15 +26,16 @@ _NOT_HELD = NOT_HELD.format(job="relay_job")
 _CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND {})"
 _TIMED = "bucket <> 'timed_out' AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL"
 _SUMS = {
-    **{bucket: _CURRENT.format(f"bucket = '{bucket}'") for bucket in (*ENDED, "in_progress")},
+    **{bucket: _CURRENT.format(f"bucket = '{bucket}' AND NOT unheard") for bucket in (*ENDED, "in_progress")},
     "superseded": "COUNT(*) FILTER (WHERE superseded)",
-    "first_ended": "COUNT(*) FILTER (WHERE run_attempt = 1 AND status = 'completed')",
+    "unheard": _CURRENT.format("unheard"),
+    "first_ended": "COUNT(*) FILTER (WHERE run_attempt = 1 AND status = 'completed' AND NOT unheard)",
     "first_success": "COUNT(*) FILTER (WHERE run_attempt = 1 AND bucket = 'success')",
     "timed": _CURRENT.format(_TIMED),
     "overrun": _CURRENT.format(f"{_TIMED} AND completed_at - start_seen_at > make_interval(secs => %(overrun)s)"),
     "queued": "COUNT(queue)",
     "queue_seconds": "COALESCE(SUM(queue), 0)",
-    "last_callback_at": "MAX(GREATEST(first_seen_at, start_seen_at, completed_at))",
+    "last_callback_at": "MAX(GREATEST(first_seen_at, start_heard_at, completed_at))",
 }
 _COLUMNS = (*_SUMS, "runs")
 assert set(_SUMS) == {*BUCKETS, *COUNTS, "last_callback_at"}
@@ -62,8 +64,10 @@ WITH day AS (
 ), job AS MATERIALIZED (
     SELECT j.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date AS day,
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
-        j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at, j.first_seen_at,
+        j.delivery_id, j.run_id, j.status, j.bucket, j.run_attempt, j.start_seen_at AS start_heard_at, j.first_seen_at,
+        CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
+        'unheard' = ANY(j.flags) AS unheard,
         {_QUEUE} AS queue, COALESCE(d.is_late, false) AS is_late,
         {superseded_sql("j")} AS superseded
     FROM seen, LATERAL (

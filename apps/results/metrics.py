@@ -17,9 +17,9 @@ SCOPES = {
     NIGHTLIES: "nightly and periodic jobs",
 }
 
-# Buckets of an ended job. With `in_progress` and `superseded` they are disjoint and sum to all rows of a window.
+# Buckets of an ended job. With the others they are disjoint and sum to all rows of a window.
 ENDED = ("success", "failure", "timed_out", "cancelled", "contradicted", "neutral")
-BUCKETS = (*ENDED, "in_progress", "superseded")
+BUCKETS = (*ENDED, "in_progress", "superseded", "unheard")
 # The other sums of Counted.
 COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_seconds")
 
@@ -28,9 +28,10 @@ COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_s
 class Counted:
     """What is added up over days: of one repository and scope, or of several. Times in seconds.
 
-    `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`. `first_*` are first
-    attempts that ended. `timed` are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of
-    them over three hours. `queued` are first attempts with a known queue time. `runs` holds one end-to-end time a run.
+    `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`, jobs of which no end
+    was heard because the hub itself was out in `unheard`. `first_*` are the other first attempts that ended. `timed`
+    are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three hours. `queued`
+    are first attempts with a known queue time. `runs` holds one end-to-end time a run.
     """
 
     buckets: dict[str, int] = field(default_factory=dict)
@@ -88,7 +89,13 @@ METRICS: tuple[Metric, ...] = (
         "First attempts that ended in success, whatever a re-run said later.",
         "first attempts that ended",
     ),
-    Metric("timeout_rate", "Timeout rate", "share", "Ended jobs that count as timed out.", "ended jobs"),
+    Metric(
+        "timeout_rate",
+        "Timeout rate",
+        "share",
+        "Ended jobs that count as timed out. Those that were silent while the hub itself was out are not among them.",
+        "ended jobs",
+    ),
     Metric(
         "overrun_rate",
         "Overrun rate",

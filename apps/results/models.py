@@ -48,6 +48,7 @@ class DayFigures(models.Model):
     neutral = models.IntegerField(default=0)
     in_progress = models.IntegerField(default=0)
     superseded = models.IntegerField(default=0)
+    unheard = models.IntegerField(default=0)
     first_ended = models.IntegerField(default=0)
     first_success = models.IntegerField(default=0)
     timed = models.IntegerField(default=0)

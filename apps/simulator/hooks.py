@@ -102,9 +102,13 @@ class Hooks:
             return number
 
     def listing(self, request: Request, url: str) -> Answer:
-        """`GET /app/hook/deliveries`: newest first, by pages that a cursor in the Link header leads to."""
+        """`GET /app/hook/deliveries`: newest first, by pages that a cursor in the Link header leads to. Raises Refusal
+        422 for a cursor that is none."""
         size = min(int(request.query.get("per_page", PER_PAGE)), 100)
-        before = int(request.query.get("cursor", 0))
+        cursor = request.query.get("cursor", "0")
+        if not cursor.isdigit():
+            raise Refusal(422, "Invalid cursor")
+        before = int(cursor)
         with self._lock:
             # By time: a demo's history is logged under its own times, beside the present.
             newest = sorted(self._sent.values(), key=lambda hook: (hook.at, hook.number), reverse=True)

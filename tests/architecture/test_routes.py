@@ -113,7 +113,7 @@ TABLES = (
     *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
     *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
     *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),
-    *("relay/mergebase", "relay/huboutage", "relay/misseddelivery", "relay/deliverylog"),
+    *("relay/mergebase", "relay/huboutage", "relay/misseddelivery", "relay/deliverylog", "relay/unreadlog"),
 )
 ROUTES |= {
     f"admin/{table}/{rest}": Permission.ADMIN_VIEW for table in TABLES for rest in ("", "<path:object_id>/change/")

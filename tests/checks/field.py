@@ -14,6 +14,8 @@ from apps.checks import reruns, services
 from apps.checks.models import Check, Rerun
 from apps.core import wakeups
 from apps.core.clock import now
+from apps.relay import outbox
+from apps.relay.models import Dispatch
 from apps.simulator.standin import GitHubStandIn
 from tests.relay.downstream import HEAD_SHA, PAYLOAD, Downstream, send_webhook
 
@@ -88,6 +90,8 @@ class Upstream:
 def settle() -> None:
     """What the workers would do by themselves: drain the wake-ups, send what waits and is due."""
     while wakeups.drain():
+        for pk in Dispatch.objects.filter(state="pending").order_by("pk").values_list("pk", flat=True):
+            outbox.send_dispatch(dispatch_pk=pk, now=now(), chance=0)
         for pk in Check.objects.filter(state="pending").order_by("pk").values_list("pk", flat=True):
             services.send_check(check_pk=pk, now=now())
         for pk in Rerun.objects.filter(state="pending").order_by("pk").values_list("pk", flat=True):

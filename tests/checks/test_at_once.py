@@ -37,7 +37,9 @@ def test_a_label_and_a_callback_at_once_do_not_miss_each_other(cloned_database: 
     raw = json.dumps(LABELLED)
     receive_delivery(delivery_id="d-1", event="pull_request", body=LABELLED, raw=raw, now=now())
     delivery = Delivery.objects.get()
-    sent = Dispatch.objects.create(delivery=delivery, repository=repository, created_at=now(), changed_at=now())
+    sent = Dispatch.objects.create(
+        delivery=delivery, repository=repository, created_at=now(), changed_at=now(), attempts=1
+    )
     looked, made = threading.Event(), threading.Event()
 
     def label() -> None:

@@ -280,6 +280,22 @@ def test_after_the_pull_request_is_closed_open_ones_end_and_none_opens(
     assert shown(github) == [(BUILD, "success", "Passed")]
 
 
+def test_after_it_is_closed_a_later_attempt_opens_none_by_its_start_nor_by_its_end(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
+) -> None:
+    kestrel = at_level(4)
+    opened = upstream.tells("opened")
+    upstream.says(kestrel)
+    upstream.says(kestrel, "failure")
+    upstream.tells("closed")
+    again = {"delivery_id": opened, "run_attempt": "2", "check_run_id": "457"}
+    upstream.says(kestrel, **again)
+    upstream.says(kestrel, "success", **again)
+    assert (shown(github), len(github.check_runs)) == ([(BUILD, "failure", "Failed")], 1)
+    upstream.tells("reopened")
+    assert (shown(github), len(github.check_runs)) == ([(BUILD, "success", "Passed")], 2)
+
+
 def test_a_label_on_a_closed_pull_request_does_not_open_it(
     upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
 ) -> None:
@@ -361,6 +377,39 @@ def test_results_no_longer_kept_are_one_neutral_check_run_that_says_so(
         "summary": "**The hub keeps no results of this repository for this commit.**\n\n"
         "Push a commit, or close and reopen the pull request: then the event is sent anew.",
     }
+
+
+def test_of_a_closed_pull_request_nobody_says_that_nothing_is_kept(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
+) -> None:
+    kestrel = at_level(3)
+    upstream.tells("opened")
+    upstream.says(kestrel, "failure")
+    upstream.tells("closed")
+    Dispatch.objects.update(created_at=now() - datetime.timedelta(days=4))
+    upstream.tells("labeled", label=LABEL)
+    assert shown(github) == []
+    upstream.tells("reopened")
+    assert shown(github) == [(BUILD, "failure", "Failed")]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_while_upstream_proposes_a_demotion_nobody_says_that_nothing_is_kept(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn, settings: Any, is_kept: bool
+) -> None:
+    kestrel = at_level(3)
+    upstream.tells("opened")
+    upstream.says(kestrel, "failure")
+    if not is_kept:
+        Job.objects.all().delete()
+    Dispatch.objects.update(created_at=now() - datetime.timedelta(days=4))
+    settings.ALLOWLIST_AUTHORITY = "file"
+    repository = Repository.objects.get(full_name=KESTREL)
+    Demotion.objects.create(
+        repository=repository, pull_number=7, title="Demote", level_before=3, state="open", opened_at=now()
+    )
+    upstream.tells("labeled", label=LABEL)
+    assert shown(github) == []
 
 
 def test_while_an_answer_is_awaited_the_label_makes_no_check_run(

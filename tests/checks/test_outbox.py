@@ -11,17 +11,16 @@ from django.test import override_settings
 from apps.checks import outbox, services, tasks
 from apps.checks.enums import SendState
 from apps.checks.models import Check
-from apps.checks.selectors import holder_of
 from apps.core import wakeups
 from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS, backoff_seconds
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.core.outbox import LOST, SENDING_LOST_SECONDS
+from apps.relay.adoption_selectors import holder
 from apps.relay.models import Job, SeenCheck
 from apps.simulator.standin import GitHubStandIn
 from tests.checks.field import BUILD, Upstream, seconds_later, settle, shown
-from tests.factories.listing import TESTS
-from tests.relay.downstream import Downstream
+from tests.relay.downstream import HEAD_SHA, Downstream
 
 pytestmark = pytest.mark.django_db
 AtLevel = Callable[[int], Downstream]
@@ -74,6 +73,24 @@ def test_after_enough_attempts_it_is_given_up_with_the_reason(check: Check, gith
     assert row(check) == ("given_up", ATTEMPTS_MAX, "GitHub answered 503", 0)
 
 
+def test_a_token_that_github_no_longer_takes_is_replaced_once(check: Check, github: GitHubStandIn) -> None:
+    send(check)
+    github.fail("/check-runs", status=401)
+    ends(check)
+    assert send(check) is SendState.SENT
+    assert shown(github) == [(BUILD, "failure", "Failed")]
+
+
+def test_a_new_token_that_github_does_not_take_is_no_answer(check: Check, github: GitHubStandIn) -> None:
+    """It says nothing about the check run: that waits, and is not given up."""
+    send(check)
+    github.fail("/check-runs", status=401, times=2, message="Bad credentials")
+    ends(check)
+    assert send(check) is SendState.PENDING
+    assert row(check) == ("pending", 1, "GitHub answered 401: Bad credentials", 1)
+    assert send(check, at=check.next_attempt_at) is SendState.SENT
+
+
 def test_words_that_postgresql_cannot_store_do_not_stop_it(check: Check) -> None:
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
@@ -114,28 +131,65 @@ def test_a_mode_that_publishes_nothing_lets_everything_wait(check: Check, github
     assert (row(check), github.check_runs) == (("pending", 0, "", 0), [])
 
 
-def test_a_name_that_another_app_holds_is_given_up_with_an_alarm(
-    check: Check, github: GitHubStandIn, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("sha", "minutes"),
+    [("cd" * 20, 120), (HEAD_SHA, 10)],  # elsewhere: until it is old; on the commit: until the next look
+)
+def test_a_name_that_another_app_holds_waits_until_it_is_free(
+    check: Check, github: GitHubStandIn, caplog: pytest.LogCaptureFixture, sha: str, minutes: int
 ) -> None:
+    begun = now()
     seen = SeenCheck.objects.create(
-        sha="cd" * 20, name=BUILD, app_id=99, app_name="relay", github_id=1, status="in_progress", started_at=now()
+        sha=sha, name=BUILD, app_id=99, app_name="relay", github_id=1, status="in_progress", started_at=begun
     )
-    assert send(check) is SendState.GIVEN_UP
-    error = "the App relay (99) publishes it too. Stop it there, or set ACCELHUB_CHECK_PREFIX; then send again."
-    assert (row(check), github.check_runs) == (("given_up", 1, error, 0), [])
-    assert f"check {BUILD} is not published: {error}" in caplog.text
-    SeenCheck.objects.filter(pk=seen.pk).delete()
-    services.resend_check(check=check, actor=TESTS, now=now())
-    assert (send(check), len(github.check_runs)) == (SendState.SENT, 1)
+    assert send(check) is SendState.PENDING
+    error = (
+        "the App relay (99) publishes it too. Stop it there, or set ACCELHUB_CHECK_PREFIX. This one waits and goes by "
+        "itself: 2 hours after that App's last one, on a commit that shows one once it is gone."
+    )
+    assert (row(check), github.check_runs) == (("pending", 0, error, 0), [])
+    assert round((check.next_attempt_at - begun).total_seconds() / 60) == minutes
+    assert send(check, at=check.next_attempt_at - datetime.timedelta(seconds=1)) is None
+    assert caplog.text.count(f"check {BUILD} is not published: {error}") == 1
+    if sha == HEAD_SHA:
+        again = check.next_attempt_at
+        assert send(check, at=again) is SendState.PENDING
+        assert caplog.text.count("is not published") == 1
+        row(check)
+        assert check.next_attempt_at == again + datetime.timedelta(minutes=10)
+        seen.delete()
+    assert send(check, at=check.next_attempt_at) is SendState.SENT
+    assert (row(check), len(github.check_runs)) == (("sent", 1, "", 1), 1)
 
 
 def test_an_app_that_is_set_up_by_its_client_id_holds_its_own_names_for_nobody(check: Check) -> None:
     SeenCheck.objects.create(
         sha="cd" * 20, name=BUILD, app_id=9, app_client_id="Iv1.ours", github_id=1, status="queued", started_at=now()
     )
-    assert holder_of(BUILD, check.head_sha, now=now()) == " (9)"
+    held = holder(BUILD, check.head_sha, now=now())
+    assert held is not None
+    assert held.app == " (9)"
     with override_settings(GITHUB_APP_ID="Iv1.ours"):
-        assert holder_of(BUILD, check.head_sha, now=now()) == ""
+        assert holder(BUILD, check.head_sha, now=now()) is None
+
+
+@pytest.mark.parametrize("state", [SendState.GIVEN_UP, SendState.PENDING])
+def test_what_changes_while_it_is_refused_is_sent_after_that(
+    check: Check, github: GitHubStandIn, state: SendState
+) -> None:
+    """The refusal is of what it said before. One that waits goes on waiting."""
+    send(check)
+    Check.objects.update(state="pending", revision=2, title="Running again")
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    ends(check)
+    wait = seconds_later(60)
+    assert services._end(taken, state=state, error="GitHub answered 422: no", next_attempt_at=wait) is SendState.PENDING
+    is_due = state is SendState.GIVEN_UP
+    assert row(check) == ("pending", 0 if is_due else 2, "GitHub answered 422: no", 1)
+    assert (check.next_attempt_at < wait) is is_due
+    assert send(check, at=wait) is SendState.SENT
+    assert (row(check), shown(github)) == (("sent", check.attempts, "", 3), [(BUILD, "failure", "Failed")])
 
 
 def test_what_changes_while_it_is_sent_is_sent_after_that(check: Check, github: GitHubStandIn) -> None:
@@ -144,7 +198,7 @@ def test_what_changes_while_it_is_sent_is_sent_after_that(check: Check, github: 
     assert taken is not None
     ends(check)
     assert send(check) is None  # one sender at a time
-    sent = services._sent(taken, services._publish(taken, now()), now())
+    sent = services._sent(taken, services._publish(taken, now()))
     assert (sent, row(check)) == (SendState.PENDING, ("pending", 0, "", 1))
     assert shown(github) == [(BUILD, "in_progress", "Running")]
     settle()
@@ -169,7 +223,7 @@ def test_an_attempt_that_ends_after_it_was_taken_back_overwrites_nothing(check: 
     taken = outbox.take(Check, check.pk, now=now())
     assert taken is not None
     outbox.sweep(Check, "check_pending", now=seconds_later(SENDING_LOST_SECONDS + 1))
-    assert services._sent(taken, 7, now()) is None
+    assert services._sent(taken, 7) is None
     assert row(check) == ("pending", 1, LOST, 0)
 
 

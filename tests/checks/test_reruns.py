@@ -45,6 +45,16 @@ def test_of_a_check_run_its_runs_failed_jobs_are_run_again(
     assert rows() == [(KESTREL, "rerun-failed-jobs", "sent", "", "demo-contributor-3")]
 
 
+def test_a_token_that_github_no_longer_takes_is_replaced_once(
+    upstream: Upstream, failed: Downstream, github: GitHubStandIn
+) -> None:
+    upstream.presses_rerun()
+    github.fail("/rerun$", status=401)
+    upstream.presses_rerun("check_suite")
+    assert github.reruns == [(KESTREL, failed.run_id, "rerun-failed-jobs")]
+    assert rows() == [(KESTREL, "rerun-failed-jobs", "sent", "", "demo-contributor-3")]
+
+
 def test_pressed_on_each_failed_check_run_of_a_run_it_is_run_again_once(
     upstream: Upstream, failed: Downstream, github: GitHubStandIn
 ) -> None:

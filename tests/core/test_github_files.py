@@ -140,8 +140,8 @@ def test_a_token_that_github_takes_back_is_not_kept(
 ) -> None:
     sha = held.push(PATH, "one\n")
     assert files.newest_commit(PATH, branch="main").sha == sha
-    github.fail(r"/commits", 401, message="Bad credentials")
-    with pytest.raises(GitHubRefused):
+    github.fail(r"/commits", 401, times=2, message="Bad credentials")
+    with pytest.raises(GitHubUnavailable):
         files.newest_commit(PATH, branch="main")
     before = sum("access_tokens" in request.path for request in github.requests)
     assert files.newest_commit(PATH, branch="main").sha == sha

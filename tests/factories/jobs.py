@@ -49,7 +49,13 @@ def dispatch(repository: Repository, *, at: datetime.datetime | None = None, **d
         | delivery
     )
     return Dispatch.objects.create(
-        delivery=sent, repository=repository, state=DispatchState.SENT, created_at=at, changed_at=at, sent_at=at
+        delivery=sent,
+        repository=repository,
+        state=DispatchState.SENT,
+        attempts=1,
+        created_at=at,
+        changed_at=at,
+        sent_at=at,
     )
 
 

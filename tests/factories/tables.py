@@ -3,7 +3,7 @@
 from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
-from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck
+from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
 
 FIRST, SECOND = "a1" * 20, "a2" * 20
@@ -24,5 +24,6 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
         sha=FIRST, name="other/build", app_id=5, app_name="Other", github_id=6, status="in_progress", started_at=at
     )
     MainPush.objects.create(delivery=delivery, before=FIRST, after=SECOND, due_at=at)
-    DeliveryLog.objects.create(pk=1, compared_to=at, compared_at=at)
+    DeliveryLog.objects.create(pk=1, mode="active", begun_at=at, compared_to=at, compared_at=at)
+    UnreadLog.objects.create(since=at, until=at, cursor="v1_1")
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)

@@ -19,12 +19,12 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.core import wakeups
+from apps.core.backoff import ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.governance import notices, tasks
 from apps.governance.models import Notice, Proposal
 from apps.governance.notices import send_notice, sweep
-from apps.governance.policy import RETRY_MINUTES
 from tests.factories.listing import user
 from tests.factories.proposals import accepted, maintainer, proposal, resubmitted, returned, withdrawn
 from tests.live import ClonedDatabase, Worker
@@ -170,18 +170,20 @@ class TestDelivery:
         ]
 
     def test_a_server_that_is_away_is_asked_again_later_and_later(self, server: list[Exception]) -> None:
-        server += [ConnectionRefusedError("no server")] * len(RETRY_MINUTES)
-        moment = now()
-        for minutes in RETRY_MINUTES[1:]:
+        server += [ConnectionRefusedError("no server")] * ATTEMPTS_MAX
+        for longest in BACKOFF_SECONDS:
             assert send_all() == []
             waiting = Notice.objects.get()
-            moment = waiting.changed_at + datetime.timedelta(minutes=minutes)
+            due = waiting.next_attempt_at
+            assert 0 <= (due - waiting.changed_at).total_seconds() <= longest
             Wakeup.objects.all().delete()
-            assert [sweep(now=moment - datetime.timedelta(seconds=1)), sweep(now=moment)] == [0, 1]
+            early = due - datetime.timedelta(microseconds=1)
+            assert (send_notice(notice_pk=waiting.pk, now=early), sweep(now=early), sweep(now=due)) == (None, 0, 1)
             assert list(Wakeup.objects.values_list("topic", "key")) == [("notice_pending", str(waiting.pk))]
+            Notice.objects.update(next_attempt_at=now())
         assert send_all() == []
-        assert rows() == [("given_up", len(RETRY_MINUTES), "no server")]
-        assert sweep(now=moment + datetime.timedelta(days=9)) == 0
+        assert rows() == [("given_up", ATTEMPTS_MAX, "no server")]
+        assert sweep(now=now() + datetime.timedelta(days=9)) == 0
 
     def test_a_worker_that_died_while_sending_loses_nothing(self) -> None:
         Notice.objects.update(state="sending", attempts=1, changed_at=now())
@@ -189,8 +191,9 @@ class TestDelivery:
         later = now() + datetime.timedelta(hours=1)
         assert sweep(now=later) == 1
         assert rows() == [("pending", 1, "the worker was lost while sending")]
+        Notice.objects.update(next_attempt_at=now())
         assert len(send_all()) == 1
-        Notice.objects.update(state="sending", attempts=len(RETRY_MINUTES), sent_at=None)
+        Notice.objects.update(state="sending", attempts=ATTEMPTS_MAX, sent_at=None)
         assert sweep(now=later) == 0
         assert rows()[0][0] == "given_up"
 

@@ -1,7 +1,5 @@
 """The tables of proposals: complete, consistent with each other, and printed."""
 
-import datetime
-
 import pytest
 from django.test import Client
 from hypothesis import given
@@ -14,15 +12,12 @@ from apps.governance.policy import (
     NEXT_ACTOR,
     OPEN,
     PROPOSED_LEVEL,
-    RETRY_MINUTES,
     SUBMISSIONS_PER_DAY,
     criteria_of,
     is_for_proposer,
     recusal,
-    retry_at,
     url_finding,
 )
-from tests.factories.jobs import days_ago
 from tests.factories.pages import Page
 
 
@@ -87,14 +82,6 @@ def test_no_link_can_leave_its_attribute_or_name_another_scheme(text: str) -> No
             assert url.isascii()
             assert not set(url) & set(' \t\r\n"<>\\^`{|}')
             assert "@" not in url.split("/")[2]
-
-
-def test_a_failed_email_is_tried_again_later_and_later_then_given_up() -> None:
-    start = days_ago(3)
-    waits = [retry_at(start, attempts) for attempts in range(len(RETRY_MINUTES))]
-    assert waits == [start + datetime.timedelta(minutes=minutes) for minutes in RETRY_MINUTES]
-    assert waits == sorted(waits)  # type: ignore[type-var]
-    assert retry_at(start, len(RETRY_MINUTES)) is None
 
 
 @pytest.mark.django_db

@@ -105,7 +105,7 @@ def test_a_proposal_waits_for_the_maintainers(client: Client, zoe: User) -> None
         "event_seq": None,
     }
     (notice,) = step.notices.all()
-    assert columns(notice, "public_id", "changed_at") == {
+    assert columns(notice, "public_id", "changed_at", "next_attempt_at") == {
         "transition_id": step.pk,
         "user_id": ada.pk,
         "state": "pending",

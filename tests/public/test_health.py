@@ -9,9 +9,11 @@ from django.test import Client
 from apps.accounts.policy import Role
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
+from apps.checks.models import Check
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
+from apps.relay.models import Omission
 from apps.results.services import recount
 from tests.factories.jobs import days_ago, dispatch, job
 from tests.factories.listing import listed, user
@@ -57,9 +59,27 @@ def test_a_probe_stands_in_no_public_number_or_list(client: Client, probe: Repos
     for repository in Repository.objects.all():
         sent = dispatch(repository, delivery_id=f"d-{repository.pk}", pr_number=7, head_sha="ab" * 20)
         job(repository, "success", dispatch=sent, at=now())
+        relayed = job(repository, "success", job_name="relayed", pr_number=7, head_sha="ab" * 20)
+        nightly = job(repository, "success", job_name="nightly", event_type="nightly", head_sha="ab" * 20)
+        assert (relayed.dispatch, nightly.dispatch) == (None, None)
+        Omission.objects.create(delivery=sent.delivery, repository=repository, rule="sample", sentence="not drawn")
+        Check.objects.create(
+            repository=repository,
+            head_sha="ab" * 20,
+            name=f"crcr/{repository}/CI/build",
+            pr_number=7,
+            status="in_progress",
+            title="Running",
+            created_at=now(),
+            next_attempt_at=now(),
+            changed_at=now(),
+        )
     recount(days=2, now=now())
-    for address in ("/", "/platforms/", "/platforms/?q=self-test", "/pr/7/"):
-        assert "/platforms/hub-self-test/" not in Page(client.get(address)).links
+    for address in ("/", "/platforms/", "/platforms/?q=self-test", "/pr/7/", f"/commit/{'ab' * 20}/"):
+        page = Page(client.get(address))
+        assert "/platforms/hub-self-test/" not in page.links
+        if address.startswith(("/pr/", "/commit/")):
+            assert ("acme/torch" in page.text, PROBE in page.text) == (True, False)
     assert "/platforms/acme-torch/" in Page(client.get("/pr/7/")).links
     assert "1 pull request jobs today" in Page(client.get("/")).text
     own = Page(client.get("/platforms/hub-self-test/"))

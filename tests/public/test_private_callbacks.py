@@ -86,6 +86,10 @@ def test_when_the_last_one_came_is_private_too(client: Client, acme: Platform) -
         return Page(client.get("/platforms/acme-torch/")).facts["contacts-1"]["Last callback"]
 
     assert told() == "private until L2"
+    listed({"other/torch": 1})
+    assert told() == "private until L2"
+    listed({"acme/torch": 2, "other/torch": 1})
+    assert told() == "never"
     client.force_login(member_of(acme))
     assert told() == "▲ silent no callback for 73 hours"
 

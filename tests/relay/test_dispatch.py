@@ -249,14 +249,14 @@ def test_an_app_that_was_installed_anew_is_found(dispatch: Dispatch, github: Git
 
 def test_a_new_token_that_is_refused_is_not_replaced_again(dispatch: Dispatch, github: GitHubStandIn) -> None:
     github.fail("/dispatches$", status=401, times=2)
-    assert send(dispatch) is DispatchState.GIVEN_UP
+    assert send(dispatch) is DispatchState.PENDING
     assert [r.path for r in github.requests].count(f"/repos/{KESTREL}/dispatches") == 1
 
 
 def test_an_answer_to_a_dispatch_that_is_still_being_sent_is_accepted(
     dispatch: Dispatch, github: GitHubStandIn, client: Client
 ) -> None:
-    Dispatch.objects.update(state="sending", next_attempt_at=None)
+    Dispatch.objects.update(state="sending", attempts=1, next_attempt_at=None)
     assert Downstream(KESTREL, github, client, "5").start().status_code == 200
 
 

@@ -55,7 +55,7 @@ def outgoing(acme: Repository) -> dict[str, Dispatch]:
     return {
         "sent": put(acme, "d-sent", "sent", attempts=1),
         "again": put(acme, "d-again", "pending", attempts=2, next_attempt_at=at, error="GitHub answered 502"),
-        "held": put(acme, "d-held", "pending", error="waits: the repository takes 2 at a time"),
+        "held": put(acme, "d-held", "pending", attempts=0, error="waits: the repository takes 2 at a time"),
         "sending": put(acme, "d-sending", "sending", attempts=1),
         "given_up": put(acme, "d-given-up", "given_up", attempts=7, error=REFUSED),
     }

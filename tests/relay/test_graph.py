@@ -103,6 +103,21 @@ def test_pushes_put_main_in_order_without_asking_github(main: Main, github: GitH
     assert (asked(github), settle()) == ([], 0)
 
 
+def test_a_pull_request_that_left_main_where_a_push_was_missed_stands_there(main: Main, github: GitHubStandIn) -> None:
+    main.push(sha(101))
+    settle()
+    main.push(sha(102), sha(103), is_missed=True)
+    main.pull(7, sha(701), sha(102))
+    settle()
+    assert base_of(7, sha(701)) == Base(sha(102), 1)
+    assert [position for *_, position in placed()] == [0, 1, 2, 3]
+    assert asked(github) == [f"main...{sha(701)}", f"{sha(101)}...main"]
+    # The push that comes after all changes nothing.
+    main.push(sha(104))
+    settle()
+    assert base_of(7, sha(701)) == Base(sha(102), 2)
+
+
 def test_a_missed_webhook_is_a_gap_that_github_fills(main: Main, github: GitHubStandIn) -> None:
     main.push(sha(101))
     main.push(sha(102), is_missed=True)
@@ -195,7 +210,7 @@ def test_a_heads_base_is_where_it_left_main(main: Main, github: GitHubStandIn) -
     assert base_of(7, sha(701)) == Base(None, None)
     settle()
     assert base_of(7, sha(701)) == Base(sha(101), 2)
-    assert asked(github) == [f"{sha(103)}...{sha(701)}"]
+    assert asked(github) == [f"main...{sha(701)}"]
     main.push(sha(104))
     settle()
     assert (base_of(7, sha(701)), settle()) == (Base(sha(101), 3), 0)
@@ -260,6 +275,8 @@ def test_the_nearest_tested_ancestor_has_an_end_that_says_something(main: Main) 
     job(acme, "cancelled", head_sha=sha(103), event_type="push")
     job(acme, "", head_sha=sha(104), event_type="push")
     job(other, "success", head_sha=sha(104), event_type="push")
+    job(acme, "success", head_sha=sha(105), event_type="push", flags=["held"])
+    job(acme, "timed_out", head_sha=sha(105), event_type="push", flags=["inferred"])
     job(acme, "success", head_sha=sha(106), event_type="push")
 
     def nearest(one: str) -> str | None:

@@ -3,6 +3,7 @@
 import datetime
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from django.test import Client
 from apps.audit.models import Event
 from apps.core.clock import now
 from apps.core.models import Wakeup
-from apps.platforms.models import LevelInterval
+from apps.platforms.models import LevelInterval, NameChange
+from apps.relay.hud import import_history
+from apps.relay.lookups import silent_runs
 from apps.relay.models import Callback, Job
 from apps.results import tasks
 from apps.results.models import DayFigures
 from tests.factories.jobs import days_ago, job
-from tests.factories.listing import listed
+from tests.factories.listing import TESTS, listed
 from tests.factories.pages import Page
 
 pytestmark = pytest.mark.django_db
@@ -129,6 +132,8 @@ def test_what_the_hub_knows_itself_stands(tmp_path: Path, kestrel: Any) -> None:
         (line(completed_at=None), "completed_at: is missing, send when the job ended."),
         (line(status="in_progress", conclusion=None, started_at=None, completed_at=None),
          "started_at: is missing, send when the job began."),
+        (line(status="in_progress", conclusion=None, completed_at=None),
+         "status: a job that began so long ago runs no more: send how it ended, or leave it out."),
         (line(started_at="2026-10-05T12:16:00Z"), "started_at: is after completed_at."),
         (line(started_at="1970-01-01T00:00:00Z"), "started_at: 1970-01-01T00:00:00Z is not between 2024 and now."),
         (line(completed_at="2996-10-05T12:16:00Z"), "completed_at: 2996-10-05T12:16:00Z is not between 2024 and now."),
@@ -160,6 +165,36 @@ def test_another_end_of_an_imported_job_is_refused(tmp_path: Path, kestrel: Any)
 def test_an_import_into_l1_is_refused(tmp_path: Path) -> None:
     listed({KESTREL: 1})
     assert hud_import(tmp_path, line())[1] == [f"line 1: repo: {KESTREL} is at L1, its results are not public."]
+
+
+def test_a_job_that_may_still_run_is_imported_as_one(tmp_path: Path, kestrel: Any) -> None:
+    an_hour_ago = (now() - datetime.timedelta(hours=1)).isoformat()
+    said = hud_import(tmp_path, line(status="in_progress", conclusion=None, completed_at=None, started_at=an_hour_ago))
+    assert said == ("1 jobs and 0 levels imported, 0 jobs known already", [], "")
+    assert (Job.objects.get().status, silent_runs(now=now())) == ("in_progress", {})
+
+
+def test_a_former_name_is_the_repositorys(tmp_path: Path, kestrel: Any) -> None:
+    NameChange.objects.create(
+        repository=kestrel, old_name="Kestrel/Old", new_name=KESTREL, seen_at=now(), confirmed_at=now()
+    )
+    assert hud_import(tmp_path, line(repo="kestrel/old"))[1] == []
+    assert Job.objects.get().repository == kestrel
+
+
+def test_an_import_that_dies_midway_stands_in_the_log(kestrel: Any) -> None:
+    def dying() -> Iterator[bytes]:
+        yield json.dumps(line()).encode()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_history(lines=dying(), source="history.jsonl", actor=TESTS, now=now())
+    body = json.loads(Event.objects.order_by("-seq")[0].body)
+    assert (body["action"], body["summary"]) == (
+        "job.history_import_begun",
+        "the import of jobs from history.jsonl begins",
+    )
+    assert Job.objects.count() == 1
 
 
 def test_it_stands_in_the_log_with_the_files_digest(tmp_path: Path, kestrel: Any) -> None:

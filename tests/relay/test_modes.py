@@ -36,6 +36,8 @@ def test_doors_and_deeds_are_those_of_the_table(client: Client, downstream: Call
         assert Delivery.objects.exists() is mode.takes_webhooks
         tasks.fan_out_deliveries([str(delivery.pk) for delivery in Delivery.objects.all()])
         assert (Dispatch.objects.exists(), Intent.objects.exists()) == (mode.dispatches, mode.compares)
+        for dispatch in Dispatch.objects.all():
+            outbox.send_dispatch(dispatch_pk=dispatch.pk, now=now(), chance=0.5)
         assert (made.start().status_code == 200) is mode.takes_callbacks
         assert (post(client, post_body(delivery_id="another's")).status_code == 200) is mode.takes_results
         assert may_publish() is mode.publishes_checks

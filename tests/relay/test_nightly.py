@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from apps.core.clock import now
-from apps.relay.commits import look_up_commits
+from apps.relay.commits import ASKED_FOR, look_up_commits
 from apps.relay.models import Callback, CommitLookup, Job
 from tests.factories.listing import listed
 from tests.factories.pages import Page
@@ -93,6 +93,12 @@ def test_a_commit_of_a_delivery_is_known_without_asking(kestrel: Downstream, cli
     report(kestrel, HEAD_SHA)
     assert (look_up_commits(now=now()), asked(kestrel)) == (1, [])
     assert list(CommitLookup.objects.values_list("sha", "is_known")) == [(HEAD_SHA, True)]
+
+
+def test_a_commit_of_long_ago_is_not_asked_about(kestrel: Downstream) -> None:
+    report(kestrel, GONE)
+    assert (look_up_commits(now=now() + ASKED_FOR + datetime.timedelta(minutes=1)), asked(kestrel)) == (0, [])
+    assert (look_up_commits(now=now() + ASKED_FOR - datetime.timedelta(minutes=1)), asked(kestrel)) == (1, [GONE])
 
 
 @pytest.mark.parametrize("status", [502, 0, 403])

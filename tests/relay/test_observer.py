@@ -1,5 +1,6 @@
 """`POST /api/crcr/results`: today's relay posts what it took, and the hub keeps it."""
 
+import datetime
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -80,6 +81,34 @@ def test_a_null_measure_never_overwrites_a_value(client: Client, kestrel: Any) -
     ]
 
 
+def test_counts_and_times_that_an_end_leaves_out_stay_and_count(client: Client, kestrel: Any) -> None:
+    """Failed tests that the start has told of make a success none."""
+    done = "2026-11-30T20:05:00Z"
+    counts = {"passed": 3, "failed": 1}
+    post(client, post_body(test_results=counts, started_at="2026-11-30T20:00:00Z", completed_at=done))
+    answers = [said(post(client, post_body("success", url=url)))[1]["status"] for url in ("https://a/1", "https://a/2")]
+    assert answers == ["applied", "duplicate"]
+    job = Job.objects.get()
+    assert (job.passed, job.failed, job.skipped, job.total) == (3, 1, None, 4)
+    told_at = datetime.datetime(2026, 11, 30, 20, 5, tzinfo=datetime.UTC)
+    assert (job.conclusion, job.bucket, job.reported_completed_at) == ("success", "contradicted", told_at)
+    more = {"passed": 5, "failed": 0, "skipped": 2}
+    assert said(post(client, post_body("success", test_results=more)))[1]["status"] == "conflict"
+    post(client, post_body(job_name="other", test_results=counts))
+    post(client, post_body("success", job_name="other", test_results=more))
+    other = Job.objects.get(job_name="other")
+    assert (other.passed, other.failed, other.skipped, other.total, other.bucket) == (5, 0, 2, 7, "success")
+
+
+def test_what_was_measured_of_an_end_that_does_not_stand_is_not_kept(client: Client, kestrel: Any) -> None:
+    post(client, post_body("success", metrics={"queue_time": 1, "execution_time": 10}))
+    answer = post(client, post_body("failure", metrics={"queue_time": 2, "execution_time": 99}))
+    assert said(answer)[1]["status"] == "conflict"
+    assert list(Job.objects.values_list("conclusion", "relay_queue_seconds", "relay_execution_seconds")) == [
+        ("success", 1, 10)
+    ]
+
+
 def test_a_measure_that_comes_with_a_duplicate_is_kept_and_an_impossible_one_is_none(
     client: Client, kestrel: Any
 ) -> None:
@@ -93,6 +122,18 @@ def test_below_l2_it_is_kept_privately(client: Client) -> None:
     listed({KESTREL: 1})
     assert said(post(client, post_body("success"))) == (200, {"ok": True, "status": "ignored"})
     assert (Job.objects.count(), Callback.objects.get().answer) == (0, "ignored")
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_job_that_began_before_its_repository_was_lowered_ends_like_any_other(
+    client: Client, kestrel: Any, level: int
+) -> None:
+    post(client, post_body())
+    listed({KESTREL: level})
+    assert said(post(client, post_body("success"))) == (200, {"ok": True, "status": "applied"})
+    assert said(post(client, post_body("success", job_name="another"))) == (200, {"ok": True, "status": "ignored"})
+    assert list(Job.objects.values_list("job_name", "conclusion")) == [("build", "success")]
+    assert Callback.objects.filter(answer="ignored").count() == level
 
 
 def test_an_unlisted_repository_is_ignored_and_its_name_stands_for_operators(client: Client) -> None:

@@ -175,6 +175,27 @@ def test_what_is_kept_back_is_no_dispatch_has_its_reason_and_may_not_be_answered
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
+    ("chosen", "rule"),
+    [({"refs": ("release/*",)}, "ref"), ({"labels": ("never",)}, "label"), ({"events": ("push",)}, "event")],
+)
+def test_whoever_was_sent_the_beginning_is_sent_the_end(
+    kestrel: Downstream, client: Client, chosen: dict[str, Any], rule: str
+) -> None:
+    hook(client, "d-1")
+    choose(**chosen)
+    other = PAYLOAD | {"number": 7, "pull_request": PAYLOAD["pull_request"] | {"number": 7}}
+    said = [
+        hook(client, "d-2", PAYLOAD | {"action": "synchronize"}),
+        hook(client, "d-3", PAYLOAD | {"action": "closed"}),
+        hook(client, "d-4", other | {"action": "closed"}),
+    ]
+    assert (said, set(states())) == ([0, 1, 0], {"d-1", "d-3"})
+    kept_back = Omission.objects.order_by("pk").values_list("delivery__delivery_id", "rule")
+    assert list(kept_back) == [("d-2", rule), ("d-4", rule)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
     "odd", [{"pull_request": None}, {"pull_request": {"base": None, "labels": None}}, {"pull_request": {"labels": [7]}}]
 )
 def test_a_webhook_of_another_shape_is_fanned_out_all_the_same(

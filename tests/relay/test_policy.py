@@ -61,7 +61,7 @@ def test_the_matrix_has_a_cell_for_every_state_and_report_that_can_meet() -> Non
             JobStatus.COMPLETED,
             Answer.APPLIED,
             (),
-            (Flag.INFERRED,),
+            (Flag.INFERRED, Flag.UNHEARD),
         ),
     ],
 )

@@ -17,6 +17,7 @@ from apps.platforms.allowlist import EVERY_EVENT, Entry, dump, parse
 from apps.platforms.models import NameChange, Repository, Transfer
 from apps.platforms.services import import_allowlist
 from apps.platforms.tasks import check_name, check_names, confirm_name, confirm_names, enqueue_names
+from apps.relay import holds
 from apps.relay.holds import decide_transfer
 from apps.relay.models import Callback, Job, Rejection
 from apps.results import services as results
@@ -269,6 +270,33 @@ def test_the_same_token_and_body_again_is_held_and_after_acceptance_a_duplicate(
     decide_transfer(transfer=Transfer.objects.get(), is_accepted=True, reason="both say so", actor=TESTS, now=now())
     assert answer(moved.post(body, token=token)) == DUPLICATE
     assert Job.objects.get(job_name="again").callbacks.count() == 1
+
+
+@pytest.mark.parametrize("reads", ["the transfer", "the owner"])
+def test_an_owner_who_is_accepted_while_a_callback_is_on_its_way_leaves_nothing_held(
+    moved: Downstream, monkeypatch: pytest.MonkeyPatch, reads: str
+) -> None:
+    real = holds.is_held
+
+    def accept() -> None:
+        if (transfer := Transfer.objects.get()).state == "open":
+            decide_transfer(transfer=transfer, is_accepted=True, reason="both say so", actor=TESTS, now=now())
+
+    def raced(*args: Any) -> bool:
+        if reads == "the owner":  # decided before the question is asked, after the owner was read
+            accept()
+        is_held = real(*args)
+        accept()
+        return is_held
+
+    monkeypatch.setattr(holds, "is_held", raced)
+    assert answer(moved.end(job_name="lint")) == APPLIED
+    assert list(Job.objects.values_list("job_name", "flags").order_by("job_name")) == [
+        ("build", []),
+        ("lint", ["start_lost"]),
+        ("test", []),
+    ]
+    assert Transfer.objects.count() == 1
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -11,10 +11,11 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from apps.accounts.policy import Role
-from apps.checks.selectors import holder_of
 from apps.core.clock import now
+from apps.platforms.models import NameChange, Repository
 from apps.relay import shadow, tasks
-from apps.relay.models import CheckLook, Comparison, Delivery, Difference, Dispatch, Intent, SeenCheck
+from apps.relay.adoption_selectors import holder
+from apps.relay.models import CheckLook, Comparison, Delivery, Difference, Dispatch, Intent, Job, SeenCheck
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.listing import listed, user
 from tests.factories.pages import Page
@@ -34,9 +35,17 @@ def in_shadow(github: GitHubStandIn) -> Iterator[None]:
         yield
 
 
-def webhook(client: Client, *, delivery_id: str = "d-1", labels: tuple[str, ...] = (), sha: str = HEAD_SHA) -> None:
-    body = copy.deepcopy(PAYLOAD)
-    body["pull_request"]["labels"] = [{"name": label} for label in labels]
+def webhook(
+    client: Client,
+    *,
+    delivery_id: str = "d-1",
+    labels: tuple[str, ...] = (),
+    sha: str = HEAD_SHA,
+    action: str = "opened",
+    label: str = "",
+) -> None:
+    body = copy.deepcopy(PAYLOAD) | {"action": action} | ({"label": {"name": label}} if label else {})
+    body["pull_request"]["labels"] = [{"name": name} for name in labels]
     body["pull_request"]["head"]["sha"] = sha
     send_webhook(client, body, delivery_id=delivery_id)
     tasks.fan_out_deliveries([str(Delivery.objects.get(delivery_id=delivery_id).pk)])
@@ -86,6 +95,13 @@ def test_an_intended_dispatch_that_nothing_answers_is_one_once_it_is_due(client:
     assert compared(after=DAY_LATER) == []
 
 
+def test_nobody_is_expected_to_answer_a_closed_pull_request(client: Client) -> None:
+    listed({L2: 2})
+    webhook(client, action="closed")
+    assert Intent.objects.count() == 1
+    assert compared(after=DAY_LATER) == []
+
+
 def test_a_result_without_an_intended_dispatch(client: Client) -> None:
     listed({L2: (2, {"events": ["nightly"]})})
     webhook(client)
@@ -122,6 +138,43 @@ def test_at_l3_a_check_run_is_wanted_with_its_label(client: Client, label: str, 
     webhook(client, labels=(label,))
     answered(client, L3)
     assert [row[0] for row in compared()] == ([kind] if kind else [])
+
+
+def test_at_l3_a_label_that_comes_after_the_webhook_counts_too(client: Client, github: GitHubStandIn) -> None:
+    listed({L3: 3})
+    label, name = "ciflow/crcr/npu", f"crcr/{L3}/CI/build"
+    webhook(client)
+    answered(client, L3)
+    webhook(client, delivery_id="d-2", action="labeled", labels=(label,), label=label)
+    assert compared() == [("check_missing", L3, name, "success", "none")]
+    github.checks.show(HEAD_SHA, name, conclusion="success")
+    assert compared(after=SETTLED * 5) == []
+    # What stays of it once the label is gone depends on the moment.
+    webhook(client, delivery_id="d-3", action="unlabeled", label=label)
+    assert compared(after=SETTLED * 9) == []
+
+
+def test_check_runs_under_a_repositorys_former_name_are_its_own(client: Client, github: GitHubStandIn) -> None:
+    repository = listed({L4: 4})[L4]
+    webhook(client)
+    answered(client, L4)
+    github.checks.show(HEAD_SHA, f"crcr/{L4}/CI/build", conclusion="success")
+    Repository.objects.filter(pk=repository.pk).update(full_name="moved/torch")
+    NameChange.objects.create(
+        repository=repository, old_name=L4, new_name="moved/torch", seen_at=now(), confirmed_at=now()
+    )
+    assert compared() == []
+    answered(client, "moved/torch", job_name="lint", check_run_id="457")
+    assert compared(after=SETTLED * 5) == [("check_missing", "moved/torch", f"crcr/{L4}/CI/lint", "success", "none")]
+
+
+def test_of_a_push_nobody_is_told_a_pull_request_whatever_the_relay_echoes(client: Client) -> None:
+    listed({L2: 2})
+    body = {"repository": {"full_name": "pytorch/pytorch"}, "ref": "refs/heads/main", "after": "2" * 40}
+    send_webhook(client, body, event="push")
+    tasks.fan_out_deliveries([str(Delivery.objects.get().pk)])
+    answered(client, L2, event="push")
+    assert list(Job.objects.values_list("event_type", "head_sha", "pr_number")) == [("push", "2" * 40, None)]
 
 
 def test_a_check_run_that_the_hub_would_not_make(client: Client, github: GitHubStandIn) -> None:
@@ -213,6 +266,15 @@ def test_commits_are_asked_about_again_after_a_while(client: Client, github: Git
     assert Comparison.objects.get().compared_at is None
 
 
+def test_what_was_compared_is_dropped_after_two_weeks(client: Client) -> None:
+    listed({L2: 2})
+    webhook(client)
+    compared(after=shadow.KEPT_FOR - SETTLED)
+    assert (Intent.objects.count(), Comparison.objects.count()) == (1, 1)
+    compared(after=shadow.KEPT_FOR + SETTLED)
+    assert (Intent.objects.count(), Comparison.objects.count()) == (0, 0)
+
+
 def test_many_check_runs_are_read_page_by_page(client: Client, github: GitHubStandIn) -> None:
     webhook(client)
     for number in range(230):
@@ -244,8 +306,8 @@ def test_a_name_that_another_app_publishes_is_not_published(
     github.checks.show(sha, NAME, app_id=app_id, started_at=started)
     shadow.look_at_checks(now=now())
     with override_settings(MODE="active"):
-        assert (holder_of(NAME, HEAD_SHA, now=now()) == "") is may
-        assert holder_of(f"{NAME}-2", HEAD_SHA, now=now()) == ""
+        assert (holder(NAME, HEAD_SHA, now=now()) is None) is may
+        assert holder(f"{NAME}-2", HEAD_SHA, now=now()) is None
 
 
 def test_an_operator_of_an_active_hub_is_told(client: Client, github: GitHubStandIn) -> None:

@@ -102,6 +102,51 @@ def test_an_inferred_end_is_replaced_by_a_time_out_that_was_real(kestrel: Downst
     assert jobs() == [("completed", "timed_out", "timed_out", [])]
 
 
+@pytest.mark.parametrize("check_run", ["2", None])
+def test_a_late_end_of_another_check_run_replaces_the_inferred_one_too(
+    kestrel: Downstream, check_run: str | None
+) -> None:
+    kestrel.start(check_run_id="1")
+    sweep(HOUR * 7)
+    assert answer(kestrel.end(check_run_id=check_run)) == APPLIED
+    assert jobs() == [("completed", "success", "success", ["joined"])]
+    assert answer(kestrel.end(check_run_id=check_run)) == DUPLICATE
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_job_that_began_before_its_repository_was_lowered_ends_like_any_other(
+    kestrel: Downstream, level: int
+) -> None:
+    kestrel.start()
+    listed({KESTREL: level})
+    ignored = (200, {"ok": True, "status": "ignored"})
+    assert answer(kestrel.start(job_name="begun below L2")) == ignored
+    assert answer(kestrel.start()) == DUPLICATE
+    assert answer(kestrel.end()) == APPLIED
+    assert refusal(kestrel.end("failure")) == (409, "completion_conflict", "workflow.conclusion")
+    assert answer(kestrel.end(job_name="begun below L2")) == ignored
+    assert (sweep(HOUR * 7), jobs()) == (0, [("completed", "success", "success", [])])
+
+
+def test_under_the_name_of_an_unlisted_repository_another_one_ends_nothing(kestrel: Downstream) -> None:
+    kestrel.start()
+    listed({KESTREL: 0})
+    stranger = kestrel.token(repository_id="666", repository_owner_id="667")
+    said = kestrel.post(kestrel.body(conclusion="success"), token=stranger)
+    assert answer(said) == (200, {"ok": True, "status": "ignored"})
+    assert jobs() == [("in_progress", "", "in_progress", [])]
+
+
+def test_with_an_open_leg_beside_the_inferred_one_an_unseen_end_is_a_leg_of_its_own(kestrel: Downstream) -> None:
+    kestrel.start(check_run_id="1")
+    sweep(HOUR * 7)
+    kestrel.start(check_run_id="2")
+    assert answer(kestrel.end(check_run_id="3")) == APPLIED
+    running: tuple[Any, ...] = ("in_progress", "", "in_progress", [])
+    ended = ("completed", "success", "success", ["start_lost"])
+    assert jobs() == [INFERRED, running, ended]
+
+
 @pytest.mark.parametrize("status", [502, 0, 404])
 def test_github_failing_keeps_no_job_open(kestrel: Downstream, status: int) -> None:
     kestrel.github.fail("/attempts/", status=status, times=10)

@@ -44,6 +44,13 @@ def look_up(*, after: datetime.timedelta = 2 * MINUTE) -> int:
     return sum(look_up_run(run=run, now=moment) for run in due_runs(now=moment))
 
 
+def look_up_one(made: Downstream) -> None:
+    """GitHub has verified one job: from now on a token of the installation is kept."""
+    made.end()
+    record(made, "success")
+    assert look_up() == 1
+
+
 def asked(made: Downstream) -> int:
     return sum("/attempts/" in request.path for request in made.github.requests)
 
@@ -71,6 +78,26 @@ def test_githubs_record_verifies_a_conclusion(kestrel: Downstream) -> None:
         "GitHub says the same GitHub's job “build” ended as success"
     )
     assert (look_up(), asked(kestrel)) == (0, 1)
+
+
+def test_a_token_that_github_no_longer_takes_is_replaced_once(kestrel: Downstream) -> None:
+    look_up_one(kestrel)
+    kestrel.end(job_name="test", check_run_id="457")
+    record(kestrel, "success", name="test", check_run="457")
+    kestrel.github.fail("/attempts/", status=401)
+    assert look_up() == 1
+    assert verdicts()[1] == ("verified", "success", "GitHub's job “test” ended as success")
+
+
+def test_a_new_token_that_github_does_not_take_ends_no_question(kestrel: Downstream) -> None:
+    look_up_one(kestrel)
+    kestrel.end(job_name="test", check_run_id="457")
+    record(kestrel, "success", name="test", check_run="457")
+    kestrel.github.fail("/attempts/", status=401, times=2, message="Bad credentials")
+    assert look_up() == 0
+    assert verdicts()[1] == ("", "success", "GitHub answered 401: Bad credentials")
+    assert look_up(after=10 * MINUTE) == 1
+    assert verdicts()[1][0] == "verified"
 
 
 @pytest.mark.parametrize(("reported", "recorded"), [("success", "failure"), ("success", "cancelled")])

@@ -129,7 +129,9 @@ def _dispatched(repository_pk: int) -> None:
     delivery = Delivery.objects.create(
         delivery_id="d-1", event="pull_request", state="fanned_out", received_at=now(), pr_number=1
     )
-    Dispatch.objects.create(delivery=delivery, repository_id=repository_pk, created_at=now(), changed_at=now())
+    Dispatch.objects.create(
+        delivery=delivery, repository_id=repository_pk, created_at=now(), changed_at=now(), attempts=1
+    )
 
 
 @pytest.fixture

@@ -320,13 +320,10 @@ def test_a_jobs_own_properties_say_what_its_count_says(kestrel: Repository) -> N
 def test_a_callback_leaves_a_wakeup_for_its_day(
     kestrel: Repository, client: Client, downstream: Callable[..., Any]
 ) -> None:
-    from apps.core.clock import now
-    from apps.relay.services import fan_out
-    from tests.relay.downstream import PAYLOAD, send_webhook
+    from tests.relay.test_callback import dispatch
 
     made = downstream("kestrel-demo/torch-kestrel")
-    send_webhook(client, PAYLOAD)
-    fan_out(delivery_pk=Delivery.objects.get().pk, now=now())
+    dispatch(client)
     Wakeup.objects.all().delete()
     made.start()
     made.start()

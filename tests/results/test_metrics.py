@@ -9,7 +9,7 @@ from apps.results.metrics import BUCKETS, ENDED, Counted, Figure
 
 COUNTED = Counted(
     buckets={"success": 90, "failure": 4, "timed_out": 2, "cancelled": 3, "contradicted": 1, "in_progress": 5}
-    | {"superseded": 7},
+    | {"superseded": 7, "unheard": 6},
     first_ended=80,
     first_success=60,
     timed=98,
@@ -82,4 +82,4 @@ def test_days_add_up_in_any_grouping(parts: list[Counted], cut: int) -> None:
     whole = metrics.add(parts)
     assert metrics.add([metrics.add(parts[:cut]), metrics.add(parts[cut:])]) == whole
     assert whole.rows == sum(part.rows for part in parts)
-    assert whole.ended + whole.buckets["in_progress"] + whole.buckets["superseded"] == whole.rows
+    assert whole.ended + sum(whole.buckets[name] for name in ("in_progress", "superseded", "unheard")) == whole.rows

@@ -20,7 +20,7 @@ from apps.core.enums import Kind
 from apps.core.github import GitHubClient
 from apps.core.models import Installation
 from apps.relay import identity, missed
-from apps.relay.models import Callback, Delivery, Dispatch, Job
+from apps.relay.models import Callback, Delivery, DeliveryLog, Dispatch, Job
 from apps.simulator import history
 from apps.simulator.characters import CHARACTERS
 from apps.simulator.days import MARGIN, WEEKEND_EVENTS, WORKDAY_EVENTS, days_of
@@ -293,6 +293,10 @@ def test_three_days_of_three_platforms(demo_github: GitHubStandIn, hub: Hub, cel
 
     # GitHub's log holds all of it, and the hub misses none.
     assert len(core_github.client().hook_deliveries(since=UNTIL - datetime.timedelta(days=9))[0]) == len(events)
+    begun = UNTIL - datetime.timedelta(days=9)
+    DeliveryLog.objects.update_or_create(
+        pk=1, defaults={"mode": "active", "begun_at": begun, "compared_to": begun, "compared_at": begun}
+    )
     assert missed.compare(now=UNTIL) == 0
 
     assert Callback.objects.count() == filled.callbacks

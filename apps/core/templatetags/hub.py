@@ -31,6 +31,7 @@ STATUS: dict[str, tuple[str, str]] = {
     "unexpected": ("warn", "▲"),
     "contradicted": ("bad", "✕"),
     "superseded": ("quiet", "◇"),
+    "unheard": ("quiet", "?"),
     "neutral": ("quiet", "○"),
     # where a job is
     "dispatched": ("info", "◔"),

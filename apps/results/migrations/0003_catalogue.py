@@ -46,7 +46,7 @@ ALTER TABLE results_alias ENABLE ALWAYS TRIGGER results_alias_unchained;
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('results', '0001_initial'),
+        ('results', '0002_unheard'),
     ]
 
     operations = [

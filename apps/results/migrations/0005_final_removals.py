@@ -36,5 +36,5 @@ DROP FUNCTION results_report_stays_removed();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("results", "0003_reports")]
+    dependencies = [("results", "0004_reports")]
     operations = [migrations.RunSQL(FORWARD, BACKWARD)]

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('platforms', '0008_imported_tenure'),
         ('relay', '0008_missed'),
-        ('results', '0002_catalogue'),
+        ('results', '0003_catalogue'),
     ]
 
     operations = [
