@@ -7,6 +7,7 @@ from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.results.api import MetricsView
+from apps.results.compare_api import CompareView
 from apps.results.report_api import ReportView
 from apps.results.upload_views import upload
 
@@ -22,5 +23,6 @@ urlpatterns = [
     # The trailing slash is optional: a redirect would lose a POST's body.
     re_path(r"^reports/?$", upload, name="upload"),
     path("reports/<uuid:public_id>/", ReportView.as_view(), name="report"),
+    path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

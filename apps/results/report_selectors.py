@@ -4,11 +4,12 @@ import re
 import uuid
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.selectors import may_on_platform
+from apps.platforms.policy import PUBLIC_FROM
+from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.results.models import Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
@@ -25,6 +26,21 @@ def may_see(user: Any, report: Report) -> bool:
     """Public from L2 up, as it was when the report came. Below that, or while it is held, it is the vendor's members'
     and the maintainers'."""
     return report.is_public or may_see_raw(user, report)
+
+
+PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & (
+    Q(held_owner_id=None) | Q(held_owner_id=F("repository__github_owner_id"))
+)
+
+
+def visible_to(user: Any) -> Q:
+    """The same as `may_see`, as a condition on reports."""
+    if user.is_anonymous or not user.is_active:
+        return PUBLIC
+    if user.may(Permission.REPORT_VIEW_PRIVATE):
+        return Q()
+    own = member_platforms(user)
+    return PUBLIC | Q(repository__platform__in=own) | Q(source__platform__in=own)
 
 
 def may_see_raw(user: Any, report: Report) -> bool:

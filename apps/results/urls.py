@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from apps.results import report_views
+from apps.results import compare_views, report_views
 
 app_name = "reports"
 urlpatterns = [
     path("reports/<uuid:public_id>/", report_views.report, name="report"),
+    path("compare/", compare_views.compare, name="compare"),
     path("reports/<uuid:public_id>/raw/<str:sha256>/", report_views.raw, name="raw"),
     path("reports/<uuid:public_id>/remove/", report_views.remove, name="remove"),
 ]

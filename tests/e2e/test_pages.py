@@ -41,6 +41,11 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "compare/": (
+        Look("/compare/", (VISITOR,)),
+        Look("/compare/?base={report_before}&head={report}", (VISITOR,)),
+        Look("/compare/?base=nonsense", (VISITOR,), status=400),
+    ),
     "docs/first-callback/": (Look("/docs/first-callback/", (VISITOR,)),),
     "rejections/": (Look("/rejections/", (VENDOR, MAINTAINER, OPERATOR)),),
     "checks/": (Look("/checks/", (OPERATOR,)),),
