@@ -9,6 +9,7 @@ from apps.relay.api_jobs import JobList
 from apps.results.api import MetricsView
 from apps.results.compare_api import CompareView
 from apps.results.report_api import ReportView
+from apps.results.report_rooms_api import FindingsView, SkipsView
 from apps.results.upload_views import upload
 
 app_name = "api"
@@ -23,6 +24,8 @@ urlpatterns = [
     # The trailing slash is optional: a redirect would lose a POST's body.
     re_path(r"^reports/?$", upload, name="upload"),
     path("reports/<uuid:public_id>/", ReportView.as_view(), name="report"),
+    path("reports/<uuid:public_id>/findings/", FindingsView.as_view(), name="findings"),
+    path("reports/<uuid:public_id>/skips/", SkipsView.as_view(), name="skips"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

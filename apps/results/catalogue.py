@@ -310,6 +310,11 @@ def renamed(tests: Ids) -> Ids:
     return np.where(pairs[at, 0] == tests, pairs[at, 1], tests)
 
 
+def earlier_names(tests: Iterable[int]) -> dict[int, int]:
+    """The former numbers of renamed tests, each with its new one: what rows of older reports stand under."""
+    return dict(Alias.objects.filter(new__in=list(tests)).values_list("old_id", "new_id"))
+
+
 # --- search ----------------------------------------------------------------------------------------------------------
 
 SEARCH_STEP = 5_000

@@ -8,7 +8,7 @@ from apps.core.errors import Problem
 from apps.results import catalogue
 from apps.results.changes import MEANINGS, Change, Columns, Compared, change_at, compare, word_of
 from apps.results.enums import ReportState
-from apps.results.models import Alias, Finding, Report, Test
+from apps.results.models import Finding, Report, Test
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,6 @@ def rows_of(found: Compared, places: Iterable[Any], head: Report) -> list[Row]:
 
 
 def _messages(report: Report, numbers: list[int]) -> dict[int, str]:
-    earlier = dict(Alias.objects.filter(new__in=numbers).values_list("old_id", "new_id"))
+    earlier = catalogue.earlier_names(numbers)
     said = Finding.objects.filter(report=report, test__in=[*numbers, *earlier]).values_list("test_id", "message")
     return {earlier.get(number, number): message for number, message in said}

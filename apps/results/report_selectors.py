@@ -8,9 +8,12 @@ from django.db.models import F, Q, QuerySet
 from django.http import Http404
 
 from apps.core.permissions import Permission
+from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
-from apps.results.models import Report, Upload, UploadPart
+from apps.relay.models import Job
+from apps.results.enums import ReportState
+from apps.results.models import Finding, Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -95,3 +98,25 @@ def version_of(public_id: uuid.UUID, user: Any) -> object:
     """What a report's page stands on."""
     report = report_or_404(public_id, user)
     return report.state, report.progress, report.revision, report.wanted, report.changed_at, tuple(report.flags)
+
+
+def is_read(report: Report) -> bool:
+    """Whether its tests can be shown: a report that waits for another reading, or failed at it, has none to show."""
+    return report.state == ReportState.READY
+
+
+def findings_found(report: Report, outcome: str = "") -> QuerySet[Finding]:
+    """A report's findings with their tests, in the order of its files; of one outcome where it is given."""
+    found = report.findings.select_related("test").order_by("pk")
+    return found.filter(outcome=outcome) if outcome else found
+
+
+def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:
+    """The reports that a job uploaded into, as far as the user may see them."""
+    return reports().filter(visible_to(user), uploads__job=job).distinct()
+
+
+def reports_of_platform(platform: Platform, user: Any) -> QuerySet[Report]:
+    """A platform's reports, newest first, as far as the user may see them."""
+    of_platform = Q(repository__platform=platform) | Q(source__platform=platform)
+    return reports().filter(of_platform, visible_to(user))

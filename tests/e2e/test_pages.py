@@ -41,6 +41,8 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "reports/<uuid:public_id>/findings/": (Look("/reports/{report}/findings/", (VISITOR,)),),
+    "reports/<uuid:public_id>/skips/": (Look("/reports/{report}/skips/", (VISITOR,)),),
     "compare/": (
         Look("/compare/", (VISITOR,)),
         Look("/compare/?base={report_before}&head={report}", (VISITOR,)),

@@ -182,5 +182,5 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     shown = job(acme, "success", dispatch=dispatch(acme))
     for _ in range(rows):
         callback(shown)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         assert len(page_of(client, shown).items["said"]) == rows

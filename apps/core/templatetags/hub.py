@@ -68,6 +68,14 @@ STATUS: dict[str, tuple[str, str]] = {
     "parsed": ("info", "◆"),
     "partial": ("warn", "▲"),
     "unread": ("quiet", "⊘"),
+    # how a test ended
+    "passed": ("good", "●"),
+    "error": ("bad", "✕"),
+    "lost": ("bad", "▲"),
+    "xpassed": ("bad", "◆"),
+    "flaky": ("warn", "▲"),
+    "skipped": ("quiet", "○"),
+    "xfailed": ("info", "◇"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),
