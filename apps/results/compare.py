@@ -78,6 +78,12 @@ def rows_of(found: Compared, places: Iterable[Any], head: Report) -> list[Row]:
     ]
 
 
+def messages_of(reports: Iterable[Report], numbers: Iterable[int]) -> dict[int, str]:
+    """By report, what its finding about one test (under any of its numbers) says."""
+    found = Finding.objects.filter(report__in=list(reports), test__in=list(numbers))
+    return dict(found.values_list("report_id", "message"))
+
+
 def _messages(report: Report, numbers: list[int]) -> dict[int, str]:
     earlier = catalogue.earlier_names(numbers)
     said = Finding.objects.filter(report=report, test__in=[*numbers, *earlier]).values_list("test_id", "message")

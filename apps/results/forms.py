@@ -2,7 +2,7 @@
 
 from django import forms
 
-from apps.core.filters import FilterForm
+from apps.core.filters import FilterForm, search_field
 from apps.results.formats.cases import Outcome
 from apps.results.skips import SkipClass
 
@@ -31,3 +31,13 @@ SkipForm.base_fields["class"] = forms.ChoiceField(
     required=False,
     choices=[("", "any"), *((one.value, one.value.replace("_", " ")) for one in SkipClass)],
 )
+
+
+class TestSearchForm(FilterForm):
+    """Words of a test's file, class and name."""
+
+    __test__ = False
+    q = search_field("Words of its file, class and name")
+
+    def words(self) -> str:
+        return str(self.given().get("q", ""))

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
-from apps.results.models_catalogue import Alias, Reason, SearchedTest, Test
+from apps.results.models_catalogue import Alias, PublicTest, Reason, SearchedTest, Test
 from apps.results.models_reports import (
     Finding,
     InTreeSource,
@@ -23,6 +23,7 @@ __all__ = [
     "DayFigures",
     "Finding",
     "InTreeSource",
+    "PublicTest",
     "Reason",
     "Removal",
     "Report",

@@ -43,6 +43,8 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
     "reports/<uuid:public_id>/findings/": (Look("/reports/{report}/findings/", (VISITOR,)),),
     "reports/<uuid:public_id>/skips/": (Look("/reports/{report}/skips/", (VISITOR,)),),
+    "tests/": (Look("/tests/", (VISITOR,)), Look("/tests/?q=test_a", (VISITOR,)), Look("/tests/?q=x", (VISITOR,))),
+    "tests/<int:number>/": (Look("/tests/{test}/", (VISITOR,)),),
     "compare/": (
         Look("/compare/", (VISITOR,)),
         Look("/compare/?base={report_before}&head={report}", (VISITOR,)),

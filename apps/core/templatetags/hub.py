@@ -72,7 +72,7 @@ STATUS: dict[str, tuple[str, str]] = {
     "passed": ("good", "●"),
     "error": ("bad", "✕"),
     "lost": ("bad", "▲"),
-    "xpassed": ("bad", "◆"),
+    "xpassed": ("bad", "■"),
     "flaky": ("warn", "▲"),
     "skipped": ("quiet", "○"),
     "xfailed": ("info", "◇"),
@@ -98,6 +98,7 @@ TRUST: dict[str, tuple[str, str, str]] = {
 NAV: tuple[tuple[str, str, str], ...] = (
     ("overview", "public:overview", "Overview"),
     ("platforms", "public:platforms", "Platforms"),
+    ("tests", "reports:tests", "Tests"),
     ("decisions", "audit:decisions", "Decisions"),
     ("policy", "public:policy", "Policy"),
 )
