@@ -10,7 +10,7 @@ from apps.results.api import MetricsView
 from apps.results.compare_api import CompareView
 from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
-from apps.results.report_rooms_api import FindingsView, SkipsView
+from apps.results.report_rooms_api import CoverageView, FindingsView, SkipsView
 from apps.results.upload_views import upload
 
 app_name = "api"
@@ -29,6 +29,7 @@ urlpatterns = [
     path("reports/<uuid:public_id>/skips/", SkipsView.as_view(), name="skips"),
     path("tests/", TestSearch.as_view(), name="tests"),
     path("tests/<int:number>/", TestHistory.as_view(), name="test"),
+    path("reports/<uuid:public_id>/coverage/", CoverageView.as_view(), name="coverage"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

@@ -46,6 +46,7 @@ from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
 from apps.results import metrics, report_selectors
 from apps.results import selectors as results_selectors
+from apps.results.coverage import RULES
 
 JOBS_PAGE = 50
 ROUNDS_PAGE = 25
@@ -256,5 +257,6 @@ def policy(request: HttpRequest) -> HttpResponse:
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
         "metrics": metrics.METRICS,
+        "coverage_rules": RULES,
     }
     return render(request, "public/policy.html", context)

@@ -10,10 +10,13 @@ from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.rendering import render_page
+from apps.results.backlog import BACKLOG_DAYS
+from apps.results.backlog import backlog as left_to_do
 from apps.results.forms import TestSearchForm
 from apps.results.history import SEARCHED_MAX, details_of, history_of, tests_found
 
 RUNS_PAGE = 25
+BACKLOG_PAGE = 50
 _INT64 = 2**63
 
 
@@ -46,6 +49,15 @@ def test(request: HttpRequest, number: int) -> HttpResponse:
     ]
     context = {"history": found, "strips": strips, "page": page, "now": now()}
     return render_page(request, "results/test.html", context)
+
+
+@public
+@require_safe
+def backlog(request: HttpRequest) -> HttpResponse:
+    """`/backlog/?page=`: unresolved failures and unexplained skips of each platform and variant."""
+    moment = now()
+    page = Paginator(left_to_do(moment), BACKLOG_PAGE).get_page(request.GET.get("page"))
+    return render_page(request, "results/backlog.html", {"page": page, "days": BACKLOG_DAYS, "now": moment})
 
 
 test.__test__ = False  # type: ignore[attr-defined]

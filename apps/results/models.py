@@ -7,6 +7,7 @@ from django.db.models import Q
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
 from apps.results.models_catalogue import Alias, PublicTest, Reason, SearchedTest, Test
+from apps.results.models_coverage import Basis, Coverage
 from apps.results.models_reports import (
     Finding,
     InTreeSource,
@@ -20,6 +21,8 @@ from apps.results.models_reports import (
 # Django looks for models here.
 __all__ = [
     "Alias",
+    "Basis",
+    "Coverage",
     "DayFigures",
     "Finding",
     "InTreeSource",

@@ -12,7 +12,7 @@ from apps.core.errors import Problem
 from apps.core.wakeups import wake
 from apps.platforms.services import REASON_MAX
 from apps.results.enums import ReportState
-from apps.results.models import Finding, Removal, Report, ReportFile, UploadPart
+from apps.results.models import Coverage, Finding, Removal, Report, ReportFile, UploadPart
 from apps.results.models_reports import COUNTS, raw_name
 from apps.results.public_names import withdraw
 from apps.results.topics import FILE_UNWANTED
@@ -38,6 +38,7 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
     locked.uploads.all().delete()
     ReportFile.objects.filter(report=locked).delete()
     Finding.objects.filter(report=locked).delete()
+    Coverage.objects.filter(report=locked).delete()
     wake(FILE_UNWANTED, unwanted, now=now)
     event = record(
         action=Action.REPORT_REMOVED,

@@ -108,6 +108,27 @@ class SkipsView(APIView):
         return Response(_ledger_out(ledger) | listed)
 
 
+class CoverageView(APIView):
+    """`GET /api/v1/reports/<id>/coverage/`: how much of what could be run the report ran.
+
+    200 `{basis, reference, names, executed, skipped, missing, classes {class: tests}, counted_at}`: executed,
+    skipped and missing sum to `names`; all null but `classes` while it is not counted. 404; 409
+    `report_unready`, `report_removed`.
+    """
+
+    access = Open.PUBLIC
+
+    def get(self, request: Request, public_id: uuid.UUID) -> Response:
+        coverage = getattr(_read_report(request, public_id), "coverage", None)
+        fields = ("basis", "names", "executed", "skipped", "missing", "counted_at")
+        reference = coverage.reference if coverage else None
+        return Response(
+            {name: getattr(coverage, name, None) for name in fields}
+            | {"reference": str(reference.public_id) if reference else None}
+            | {"classes": coverage.classes if coverage else {}}
+        )
+
+
 def _ledger_out(ledger: Ledger) -> dict[str, Any]:
     return {
         "tests": ledger.tests,

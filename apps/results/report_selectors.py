@@ -21,7 +21,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 def reports() -> QuerySet[Report]:
     """Every report with what it stands on, newest first: who may see which is `may_see`'s to say."""
-    related = ("repository__platform", "source__platform", "dispatch__delivery", "removal")
+    related = ("repository__platform", "source__platform", "dispatch__delivery", "removal", "coverage__reference")
     return Report.objects.select_related(*related).defer("dispatch__delivery__body")
 
 

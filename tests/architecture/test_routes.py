@@ -31,6 +31,7 @@ ROUTES: dict[str, Access] = {
     # Of a test that only private reports name, who may not see those learns nothing.
     "tests/": Open.PUBLIC,
     "tests/<int:number>/": Open.PUBLIC,
+    "backlog/": Open.PUBLIC,
     "compare/": Open.PUBLIC,
     "pr/<int:number>/": Open.PUBLIC,
     "commit/<str:sha>/": Open.PUBLIC,
@@ -95,6 +96,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/reports/<uuid:public_id>/skips/": Open.PUBLIC,
     "api/v1/tests/": Open.PUBLIC,
     "api/v1/tests/<int:number>/": Open.PUBLIC,
+    "api/v1/reports/<uuid:public_id>/coverage/": Open.PUBLIC,
     "api/v1/compare/": Open.PUBLIC,
     "api/crcr/^results/?$": Open.SIGNED,
     "docs/errors/<slug:code>": Open.PUBLIC,
@@ -237,6 +239,7 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "tests/<int:number>/": 404,
         "api/v1/tests/": 400,
         "api/v1/tests/<int:number>/": 404,
+        "api/v1/reports/<uuid:public_id>/coverage/": 404,
         "api/v1/compare/": 400,
         "pr/<int:number>/": 404,
         "commit/<str:sha>/": 404,

@@ -45,6 +45,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "reports/<uuid:public_id>/skips/": (Look("/reports/{report}/skips/", (VISITOR,)),),
     "tests/": (Look("/tests/", (VISITOR,)), Look("/tests/?q=test_a", (VISITOR,)), Look("/tests/?q=x", (VISITOR,))),
     "tests/<int:number>/": (Look("/tests/{test}/", (VISITOR,)),),
+    "backlog/": (Look("/backlog/", (VISITOR,)),),
     "compare/": (
         Look("/compare/", (VISITOR,)),
         Look("/compare/?base={report_before}&head={report}", (VISITOR,)),
