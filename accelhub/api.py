@@ -7,7 +7,10 @@ from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.results.api import MetricsView
+from apps.results.compare_api import CompareView
+from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
+from apps.results.report_rooms_api import CoverageView, FindingsView, SkipsView
 from apps.results.upload_views import upload
 
 app_name = "api"
@@ -22,5 +25,11 @@ urlpatterns = [
     # The trailing slash is optional: a redirect would lose a POST's body.
     re_path(r"^reports/?$", upload, name="upload"),
     path("reports/<uuid:public_id>/", ReportView.as_view(), name="report"),
+    path("reports/<uuid:public_id>/findings/", FindingsView.as_view(), name="findings"),
+    path("reports/<uuid:public_id>/skips/", SkipsView.as_view(), name="skips"),
+    path("tests/", TestSearch.as_view(), name="tests"),
+    path("tests/<int:number>/", TestHistory.as_view(), name="test"),
+    path("reports/<uuid:public_id>/coverage/", CoverageView.as_view(), name="coverage"),
+    path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

@@ -25,6 +25,8 @@ app.conf.task_routes = {
     "apps.audit.tasks.verify_chain": {"queue": HEAVY},
     "apps.results.tasks_reports.parse_report": {"queue": HEAVY},
     "apps.results.tasks.fill_search": {"queue": HEAVY},
+    "apps.results.tasks_reports.publish_names": {"queue": HEAVY},
+    "apps.results.tasks_reports.count_coverage": {"queue": HEAVY},
 }
 
 # What runs by itself, how often (seconds), and why.
@@ -45,6 +47,8 @@ BEAT = [
     ("apps.results.tasks_reports.sweep_reports", 30, "reports whose worker died or whose task was lost"),
     ("apps.results.tasks_reports.look_up_claimed_commits", 300, "commits that reports name, asked upstream about"),
     ("apps.results.tasks.fill_search", 60, "tests that reports have named and nobody can search for yet"),
+    ("apps.results.tasks_reports.publish_names", 60, "tests of new public reports, for anyone to search for"),
+    ("apps.results.tasks_reports.count_coverage", 60, "how much of what could be run new reports ran"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),

@@ -72,15 +72,25 @@ BURN_HEIGHT, BURN_TOP, BURN_BOTTOM = 152, 20, 128
 def day_strip(days: Iterable[tuple[datetime.date, str, str]], title: str = "") -> SafeString:
     """One cell a day, in the order given; each says its date and value. An unknown tone is no data."""
     cells = [Day(*day) for day in days]
+    return _strip([(_iso(day.date), day.tone, day.label) for day in cells], title, strip_words(cells, title))
+
+
+def run_strip(runs: Iterable[tuple[str, str, str]], title: str = "") -> SafeString:
+    """One cell a run, in the order given: which run, its tone, and how it ended in a word. As day_strip, for what does
+    not happen once a day."""
+    cells = list(runs)
+    return _strip(cells, title, run_words(cells, title))
+
+
+def _strip(cells: Sequence[tuple[str, str, str]], title: str, words: str) -> SafeString:
     if not cells:
         return _nothing("strip", title)
     drawn = [
-        f'<path class="{tone}" d="M{place} 0{CELLS[tone]}"><title>{_iso(date)}: {_text(label)}</title></path>'
-        for place, (date, given, label) in zip(itertools.count(0, CELL_PITCH), cells, strict=False)
+        f'<path class="{tone}" d="M{place} 0{CELLS[tone]}"><title>{_text(name)}: {_text(label)}</title></path>'
+        for place, (name, given, label) in zip(itertools.count(0, CELL_PITCH), cells, strict=False)
         for tone in (_tone(given),)
     ]
-    width = len(cells) * CELL_PITCH - 1
-    return _svg("strip", strip_words(cells, title), *drawn, size=(width, CELL_HEIGHT))
+    return _svg("strip", words, *drawn, size=(len(cells) * CELL_PITCH - 1, CELL_HEIGHT))
 
 
 def sparkline(values: Iterable[Number | None], title: str = "") -> SafeString:
@@ -183,10 +193,18 @@ def part_widths(counts: Sequence[int]) -> list[float]:
 
 def strip_words(days: Sequence[Day], title: str = "") -> str:
     """`Kestrel NPU: 30 days, 2026-11-01 to 2026-11-30: 24 good, 2 warning, 1 bad, 3 no data`."""
+    if not days:
+        return title
     counts = Counter(_tone(day.tone) for day in days)
     said = ", ".join(f"{counts[tone]} {TONE_WORDS[tone]}" for tone in TONES if counts[tone])
     span = f"{days[0].date} to {days[-1].date}" if len(days) > 1 else f"{days[0].date}"
     return _titled(title, f"{len(days)} {'day' if len(days) == 1 else 'days'}, {span}: {said}")
+
+
+def run_words(runs: Sequence[tuple[str, str, str]], title: str = "") -> str:
+    """`Kestrel NPU: 12 runs: 11 passed, 1 failed`, the most frequent first."""
+    said = ", ".join(f"{count} {word}" for word, count in Counter(word for _, _, word in runs).most_common())
+    return _titled(title, f"{len(runs)} run{'' if len(runs) == 1 else 's'}: {said}")
 
 
 def spark_words(values: Sequence[Number | None], title: str = "") -> str:

@@ -6,6 +6,7 @@ meanwhile neither repeat one nor hide one.
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from apps.core.text import UNSTORABLE
 
 PAGE, PAGE_MAX = 50, 500
 _INT64 = 2**63
+_CURSOR_UNREADABLE = "cursor: cannot be read. Take it from `next` or `previous`."
 
 
 def read_filters(form: FilterForm) -> None:
@@ -60,6 +62,36 @@ def listed(request: Request, found: QuerySet[Any], out: type[serializers.Seriali
     return answer
 
 
+def numbered(request: Request, total: int, rows: Callable[[int, int], list[Any]]) -> dict[str, Any]:
+    """One page of `total` rows that stand in a fixed order, `rows(start, end)` of which are made: `{"next", "previous",
+    "results"}`. Raises Problem `malformed`."""
+    limit, start = _limit(request), _start(request)
+    end = start + limit
+    return {
+        "next": _numbered_address(request, end) if end < total else None,
+        "previous": _numbered_address(request, max(start - limit, 0)) if start else None,
+        "results": rows(start, min(end, total)),
+    }
+
+
+def _start(request: Request) -> int:
+    text = request.query_params.get("cursor", "")
+    if not text:
+        return 0
+    try:
+        (start,) = json.loads(base64.urlsafe_b64decode(text.encode()))
+        if type(start) is not int or not 0 <= start < _INT64:
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise Problem("malformed", _CURSOR_UNREADABLE, "cursor") from None
+    return start
+
+
+def _numbered_address(request: Request, start: int) -> str:
+    cursor = base64.urlsafe_b64encode(json.dumps([start]).encode()).decode()
+    return settings.BASE_URL + str(replace_query_param(request.get_full_path(), "cursor", cursor))
+
+
 def _field(found: QuerySet[Any]) -> str:
     return str(found.query.order_by[0]).removeprefix("-")
 
@@ -94,7 +126,7 @@ def _place(request: Request, found: QuerySet[Any]) -> tuple[bool, Any, int] | No
         if (isinstance(value, int) and abs(value) >= _INT64) or (isinstance(value, str) and UNSTORABLE.search(value)):
             raise ValueError
     except (ValueError, TypeError, RecursionError, ValidationError):
-        raise Problem("malformed", "cursor: cannot be read. Take it from `next` or `previous`.", "cursor") from None
+        raise Problem("malformed", _CURSOR_UNREADABLE, "cursor") from None
     return is_back, value, pk
 
 

@@ -88,6 +88,12 @@ CODES: dict[str, Code] = {
     "report_removed": Code(
         409, "The report was taken down", "Ask the hub's maintainers: the reason stands on the report's page."
     ),
+    "report_unready": Code(
+        409, "The report is not ready", "Look at its receipt, and compare once it says ready, or with another report."
+    ),
+    "variants_differ": Code(
+        409, "The reports are of different variants", "Choose two reports of one variant: results never cross it."
+    ),
     "check_not_given_up": Code(
         409, "The check run was not given up", "Look at the list again: it is sent, or waits for its next attempt."
     ),

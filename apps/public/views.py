@@ -44,15 +44,16 @@ from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
-from apps.results import metrics
+from apps.results import metrics, report_selectors
 from apps.results import selectors as results_selectors
-from apps.results.report_selectors import reports_of_job
+from apps.results.coverage import RULES
 
 JOBS_PAGE = 50
 ROUNDS_PAGE = 25
 DELIVERIES_SHOWN = 20
 PRIVATE_SHOWN = 50
 DECISIONS_SHOWN = 5
+REPORTS_SHOWN = 10
 _SHA = re.compile(r"[0-9a-f]{7,40}")
 _INT64 = 2**63
 
@@ -118,6 +119,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "views": VIEWS,
         "view": view,
         "page": _page_of_view(found, view, request.GET.get("page")),
+        "reports": list(report_selectors.reports_of_platform(found, request.user)[:REPORTS_SHOWN]),
         "is_public": any(repository.level >= PUBLIC_FROM for repository in repositories),
         "is_private_visible": private is not None,
         "private_callbacks": None if private is None else list(private[:PRIVATE_SHOWN]),
@@ -211,7 +213,7 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "check": checks_selectors.check_of(found),
-        "reports": reports_of_job(found, request.user),
+        "reports": list(report_selectors.reports_of_job(found, request.user)[:REPORTS_SHOWN]),
         "now": now(),
     }
     return render(request, "public/job.html", context)
@@ -255,5 +257,6 @@ def policy(request: HttpRequest) -> HttpResponse:
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
         "metrics": metrics.METRICS,
+        "coverage_rules": RULES,
     }
     return render(request, "public/policy.html", context)

@@ -306,6 +306,11 @@ def renamed(tests: Ids) -> Ids:
     return np.where(pairs[at, 0] == tests, pairs[at, 1], tests)
 
 
+def earlier_names(tests: Iterable[int]) -> dict[int, int]:
+    """The former numbers of renamed tests, each with its new one: what rows of older reports stand under."""
+    return dict(Alias.objects.filter(new__in=list(tests)).values_list("old_id", "new_id"))
+
+
 # --- search ----------------------------------------------------------------------------------------------------------
 
 SEARCH_STEP = 5_000
@@ -340,17 +345,20 @@ SEARCH_MIN = 3
 _SEARCH_WORDS_MAX = 8
 
 
-def search(text: str, *, limit: int) -> list[Test]:
-    """Tests whose file, class and name hold every word of `text`, small and capital letters alike; those that are known
-    longest come first. Raises Problem `malformed` for a word that is too short to search for, and without any."""
+def search(text: str, *, limit: int, only_public: bool = False) -> list[Test]:
+    """Tests whose file, class and name hold every word of `text`, small and capital letters alike, the longest known
+    first; `only_public`: those that a public report names. Raises Problem `malformed` for a word that is too short to
+    search for, and without any."""
     words = text.split()[:_SEARCH_WORDS_MAX]
     if not words or min(map(len, words)) < SEARCH_MIN:
-        raise Problem("malformed", f"search: {text[:40]!r}, send words of at least {SEARCH_MIN} characters.", "search")
+        raise Problem("malformed", f"q: saw {text[:40]!r}, send words of at least {SEARCH_MIN} characters.", "q")
     likes = ["%" + re.sub(r"([%_\\])", r"\\\1", storable(word)) + "%" for word in words]
     where = " AND ".join(["words ILIKE %s"] * len(likes))
+    public = "JOIN results_publictest p ON p.test_id = s.test_id " if only_public else ""
     return list(
         Test.objects.raw(
-            f"SELECT t.* FROM results_searchedtest s JOIN results_test t ON t.id = s.test_id WHERE {where} "  # noqa: S608
+            "SELECT t.* FROM results_searchedtest s JOIN results_test t ON t.id = s.test_id "  # noqa: S608
+            f"{public}WHERE {where} "
             "ORDER BY s.test_id LIMIT %s",
             [*likes, limit],
         )

@@ -26,6 +26,7 @@ class ReportFlag(models.TextChoices):
     UNKNOWN_OUTCOMES = "unknown_outcomes", "holds outcomes that nobody knows: counted as unknown, never as passed"
     DAMAGED = "damaged", "some of its files could not be read to their end"
     FINDINGS_CUT = "findings_cut", "more tests went wrong than are shown one by one; the counts know all"
+    COVERAGE_DROP = "coverage_drop", "ran clearly less of its tests than the report before"
     CLAIMED_COMMIT = "claimed_commit", "the commit is its own word: upstream was not asked yet"
     UNKNOWN_COMMIT = "unknown_commit", "upstream does not know the commit that it names"
 

@@ -6,7 +6,8 @@ from django.db.models import Q
 
 from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
-from apps.results.models_catalogue import Alias, Reason, SearchedTest, Test
+from apps.results.models_catalogue import Alias, PublicTest, Reason, SearchedTest, Test
+from apps.results.models_coverage import Basis, Coverage
 from apps.results.models_reports import (
     Finding,
     InTreeSource,
@@ -20,9 +21,12 @@ from apps.results.models_reports import (
 # Django looks for models here.
 __all__ = [
     "Alias",
+    "Basis",
+    "Coverage",
     "DayFigures",
     "Finding",
     "InTreeSource",
+    "PublicTest",
     "Reason",
     "Removal",
     "Report",

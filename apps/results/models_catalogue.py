@@ -49,6 +49,18 @@ class SearchedTest(models.Model):
         return self.words
 
 
+class PublicTest(models.Model):
+    """A test that a public report names: what anyone may search for. Names that only private reports know are not here.
+
+    Filled in the background (apps/results/public_names.py), emptied of a report's tests when it is taken down.
+    """
+
+    test = models.OneToOneField(Test, on_delete=models.PROTECT, primary_key=True, related_name="public")
+
+    def __str__(self) -> str:
+        return f"{self.test_id}"
+
+
 class Alias(models.Model):
     """A test that was renamed: history and comparisons read `old` as `new`.
 

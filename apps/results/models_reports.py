@@ -87,6 +87,8 @@ class Report(models.Model):
     revision = models.IntegerField(default=0)
     lease = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
+    # The tests of this revision are among those that anyone may search for; 0: not yet, or not public.
+    named_revision = models.IntegerField(default=0)
     attempts = models.SmallIntegerField(default=0)
     woken_at = models.DateTimeField(null=True, blank=True)
     failure = models.CharField(max_length=500, blank=True)
@@ -175,6 +177,12 @@ class Report(models.Model):
             models.Index(fields=["source", "-received_at"], name="results_report_in_tree_recent"),
             models.Index(fields=["head_sha", "variant"], name="results_report_commit"),
             models.Index(fields=["changed_at"], condition=Q(revision__lt=F("wanted")), name="results_report_unparsed"),
+            models.Index(
+                fields=["parsed_at"],
+                condition=Q(state="ready") & ~Q(named_revision=F("revision")),
+                name="results_report_unnamed",
+            ),
+            models.Index(fields=["variant", "-received_at"], name="results_report_variant"),
         ]
 
     def __str__(self) -> str:

@@ -12,8 +12,9 @@ from apps.core.errors import Problem
 from apps.core.wakeups import wake
 from apps.platforms.services import REASON_MAX
 from apps.results.enums import ReportState
-from apps.results.models import Finding, Removal, Report, ReportFile, UploadPart
+from apps.results.models import Coverage, Finding, Removal, Report, ReportFile, UploadPart
 from apps.results.models_reports import COUNTS, raw_name
+from apps.results.public_names import withdraw
 from apps.results.topics import FILE_UNWANTED
 from apps.results.uploads import lock_names
 
@@ -30,12 +31,14 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
     locked = Report.objects.select_for_update().get(pk=report.pk)
     if locked.state == ReportState.REMOVED:
         raise Problem("report_removed", "It was taken down already.")
+    withdraw(locked)
     digests = sorted(set(UploadPart.objects.filter(upload__report=locked).values_list("sha256", flat=True)))
     counts = locked.counts
     unwanted = [raw_name(digest) for digest in digests] + [name for name in [locked.outcomes_name] if name]
     locked.uploads.all().delete()
     ReportFile.objects.filter(report=locked).delete()
     Finding.objects.filter(report=locked).delete()
+    Coverage.objects.filter(report=locked).delete()
     wake(FILE_UNWANTED, unwanted, now=now)
     event = record(
         action=Action.REPORT_REMOVED,

@@ -4,13 +4,16 @@ import re
 import uuid
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import Http404
 
 from apps.core.permissions import Permission
-from apps.platforms.selectors import may_on_platform
+from apps.platforms.models import Platform
+from apps.platforms.policy import PUBLIC_FROM
+from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.models import Job
-from apps.results.models import Report, Upload, UploadPart
+from apps.results.enums import ReportState
+from apps.results.models import Finding, Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -18,7 +21,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 def reports() -> QuerySet[Report]:
     """Every report with what it stands on, newest first: who may see which is `may_see`'s to say."""
-    related = ("repository__platform", "source__platform", "dispatch__delivery", "removal")
+    related = ("repository__platform", "source__platform", "dispatch__delivery", "removal", "coverage__reference")
     return Report.objects.select_related(*related).defer("dispatch__delivery__body")
 
 
@@ -26,6 +29,21 @@ def may_see(user: Any, report: Report) -> bool:
     """Public from L2 up, as it was when the report came. Below that, or while it is held, it is the vendor's members'
     and the maintainers'."""
     return report.is_public or may_see_raw(user, report)
+
+
+PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & (
+    Q(held_owner_id=None) | Q(held_owner_id=F("repository__github_owner_id"))
+)
+
+
+def visible_to(user: Any) -> Q:
+    """The same as `may_see`, as a condition on reports."""
+    if user.is_anonymous or not user.is_active:
+        return PUBLIC
+    if user.may(Permission.REPORT_VIEW_PRIVATE):
+        return Q()
+    own = member_platforms(user)
+    return PUBLIC | Q(repository__platform__in=own) | Q(source__platform__in=own)
 
 
 def may_see_raw(user: Any, report: Report) -> bool:
@@ -61,12 +79,6 @@ def removable_or_404(public_id: uuid.UUID) -> Report:
     return found
 
 
-def reports_of_job(job: Job, user: Any) -> list[Report]:
-    """The reports that a job brought, one for each variant, as far as this user may see them."""
-    found = reports().filter(uploads__job=job).distinct().order_by("variant", "pk")
-    return [report for report in found if may_see(user, report)]
-
-
 def uploads_of(report: Report) -> QuerySet[Upload]:
     """The shards that came, in order, with their jobs and parts."""
     return report.uploads.select_related("job").prefetch_related("parts").order_by("shard")
@@ -86,3 +98,25 @@ def version_of(public_id: uuid.UUID, user: Any) -> object:
     """What a report's page stands on."""
     report = report_or_404(public_id, user)
     return report.state, report.progress, report.revision, report.wanted, report.changed_at, tuple(report.flags)
+
+
+def is_read(report: Report) -> bool:
+    """Whether its tests can be shown: a report that waits for another reading, or failed at it, has none to show."""
+    return report.state == ReportState.READY
+
+
+def findings_found(report: Report, outcome: str = "") -> QuerySet[Finding]:
+    """A report's findings with their tests, in the order of its files; of one outcome where it is given."""
+    found = report.findings.select_related("test").order_by("pk")
+    return found.filter(outcome=outcome) if outcome else found
+
+
+def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:
+    """The reports that a job uploaded into, as far as the user may see them."""
+    return reports().filter(visible_to(user), uploads__job=job).distinct()
+
+
+def reports_of_platform(platform: Platform, user: Any) -> QuerySet[Report]:
+    """A platform's reports, newest first, as far as the user may see them."""
+    of_platform = Q(repository__platform=platform) | Q(source__platform=platform)
+    return reports().filter(of_platform, visible_to(user))

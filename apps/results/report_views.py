@@ -19,6 +19,7 @@ from apps.core.errors import Problem
 from apps.core.permissions import Open, Permission
 from apps.core.rendering import live, render_page
 from apps.platforms.services import REASON_MAX
+from apps.results.bases import bases_of
 from apps.results.models import Report
 from apps.results.models_reports import OUTCOME_COUNTS
 from apps.results.removal import remove_report
@@ -56,6 +57,7 @@ def report(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "missing": missing[:MISSING_SHOWN],
         "missing_count": len(missing),
         "page": Paginator(found.files.order_by("position"), FILES_PAGE).get_page(request.GET.get("page")),
+        "bases": bases_of(found, request.user),
         "is_raw_visible": may_see_raw(request.user, found),
         "may_remove": _may_remove(request.user, found),
         "now": now(),

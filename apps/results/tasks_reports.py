@@ -9,6 +9,9 @@ from apps.core.clock import now
 from apps.results import claimed_commits, incoming, leases, linking, tasks
 from apps.results.models import Report
 
+_PUBLISHED_AT_ONCE = 50
+_COVERED_AT_ONCE = 50
+
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +48,22 @@ def parse_report(report_pk: int) -> str:
     from apps.results.parsing import parse  # pyarrow: for the heavy worker's memory alone
 
     return parse(report_pk=report_pk, clock=now)
+
+
+@shared_task
+def publish_names() -> int:
+    """Make the tests of new public reports findable."""
+    from apps.results.public_names import publish  # numpy and pyarrow: for the heavy worker's memory alone
+
+    return publish(reports=_PUBLISHED_AT_ONCE)
+
+
+@shared_task
+def count_coverage() -> int:
+    """Count the coverage of reports that were read meanwhile."""
+    from apps.results import coverage  # pyarrow: for the heavy worker's memory alone
+
+    return coverage.count_coverage(reports=_COVERED_AT_ONCE, now=now())
 
 
 @shared_task

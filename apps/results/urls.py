@@ -2,11 +2,17 @@
 
 from django.urls import path
 
-from apps.results import report_views
+from apps.results import compare_views, history_views, report_rooms, report_views
 
 app_name = "reports"
 urlpatterns = [
     path("reports/<uuid:public_id>/", report_views.report, name="report"),
+    path("reports/<uuid:public_id>/findings/", report_rooms.findings, name="findings"),
+    path("reports/<uuid:public_id>/skips/", report_rooms.skips, name="skips"),
+    path("backlog/", history_views.backlog, name="backlog"),
+    path("tests/", history_views.tests, name="tests"),
+    path("tests/<int:number>/", history_views.test, name="test"),
+    path("compare/", compare_views.compare, name="compare"),
     path("reports/<uuid:public_id>/raw/<str:sha256>/", report_views.raw, name="raw"),
     path("reports/<uuid:public_id>/remove/", report_views.remove, name="remove"),
 ]

@@ -45,6 +45,8 @@ WORDS = {
     "handled", "ignored", "intended", "refused", "kept",
     "waiting", "returned", "accepted", "withdrawn",
     "opening", "opened", "open", "merged", "closed", "failed",
+    "parsing", "ready", "removed", "parsed", "partial", "unread",
+    "passed", "error", "lost", "xpassed", "flaky", "skipped", "xfailed",
     "met", "not met", "no result", "ok", "broken",
 }  # fmt: skip
 
@@ -52,7 +54,7 @@ WORDS = {
 def test_the_status_table_names_every_state_with_a_known_tone() -> None:
     assert set(STATUS) == WORDS
     assert {tone for tone, _shape in STATUS.values()} == set(TONES)
-    good = {"success", "accepted", "merged", "met", "ok"}
+    good = {"success", "accepted", "merged", "ready", "passed", "met", "ok"}
     assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == good
 
 
@@ -377,7 +379,7 @@ def test_the_header_marks_where_one_is() -> None:
     assert current("/elsewhere", nav="platforms") == [("true", "Platforms")]
     assert current("/rejections/", rejections_url="/rejections/") == [("page", "Rejected callbacks")]
     assert "Rejected callbacks" not in page("base.html")
-    assert [key for key, _name, _text in NAV] == ["overview", "platforms", "decisions", "policy"]
+    assert [key for key, _name, _text in NAV] == ["overview", "platforms", "tests", "decisions", "policy"]
 
 
 def test_search_ribbon_and_age_appear_only_when_given() -> None:

@@ -46,6 +46,7 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "buckets",
             "checks",
             "conclusions",
+            "coverage",
             "neutral-ends",
             "metrics",
             "fields",
@@ -179,4 +180,12 @@ def test_claims_of_a_token(page: Page) -> None:
 def test_refusals(page: Page) -> None:
     assert page.tables["codes"] == [
         (code, str(row.status), row.title, row.next_step.replace("`", "")) for code, row in CODES.items()
+    ]
+
+
+def test_it_prints_what_is_flagged_about_coverage(page: Page) -> None:
+    from apps.results.coverage import RULES as COVERAGE_RULES
+
+    assert page.tables["coverage"] == [
+        (rule.flag.value, rule.says, f"{rule.limit} percentage points") for rule in COVERAGE_RULES
     ]

@@ -1,6 +1,7 @@
 """A downstream's side of an upload: its meta, its files, and how it posts them."""
 
 import json
+import uuid
 from typing import Any
 
 from django.conf import settings
@@ -30,6 +31,27 @@ def passing(name: str) -> str:
 
 def failing(name: str) -> str:
     return passing(name).removesuffix("/>") + '><failure message="no">no</failure></testcase>'
+
+
+def ended(name: str, how: str, message: str = "no") -> str:
+    """A test that ended as `how` says: passed, failed, skipped."""
+    child = {"passed": "", "failed": f'<failure message="{message}">{message}</failure>'}
+    child["skipped"] = f'<skipped type="pytest.skip" message="{message}"/>'
+    return f"{passing(name).removesuffix('/>')}>{child[how]}</testcase>"
+
+
+def reported(made: Downstream, *cases: str, **meta: Any) -> Any:
+    """The report of a run that ended with these cases, parsed: each call is another run, unless `run_id` says which."""
+    from apps.core.clock import now
+    from apps.results.models import Report
+    from apps.results.parsing import parse
+
+    made.run_id = str(meta.pop("run_id", int(made.run_id) + 1_000))
+    name = received(upload(made, junit(*cases), report_key=uuid.uuid4().hex, **meta))
+    report = Report.objects.get(public_id=name)
+    assert parse(report_pk=report.pk, clock=now) == "ready"
+    report.refresh_from_db()
+    return report
 
 
 def meta_of(made: Downstream, **changes: Any) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import re
 
 from accelhub.env import BASE_DIR
+from apps.results.changes import MEANINGS
+from apps.results.elsewhere import VERDICTS
 from apps.results.enums import ReportFlag
 from apps.results.meta import FIELDS
 from apps.results.quotas import QUOTAS
@@ -28,6 +30,14 @@ def test_the_guide_prints_the_limits() -> None:
 
 def test_the_guide_prints_the_flags() -> None:
     assert rows("| flag | means |") == [(f"`{flag.value}`", flag.label) for flag in ReportFlag]
+
+
+def test_the_guide_prints_the_changes() -> None:
+    assert rows("| change | means |") == [(f"`{change.value}`", meaning) for change, (_, meaning) in MEANINGS.items()]
+
+
+def test_the_guide_prints_the_verdicts() -> None:
+    assert rows("| verdict | means |") == [(f"`{one.value}`", meaning) for one, (_, meaning) in VERDICTS.items()]
 
 
 def test_every_code_that_the_guide_names_exists() -> None:

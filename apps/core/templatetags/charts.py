@@ -24,6 +24,12 @@ def day_strip(days: Iterable[tuple[datetime.date, str, str]], title: str = "", b
 
 
 @register.simple_tag
+def run_strip(runs: Iterable[tuple[str, str, str]], title: str = "") -> SafeString:
+    """`{% run_strip runs "Kestrel NPU" %}`: one cell a run, (which, tone, word) each. List the runs below it."""
+    return charts.run_strip(runs, title)
+
+
+@register.simple_tag
 def strips_table(rows: Iterable[tuple[str, Sequence[tuple[datetime.date, str, str]]]]) -> SafeString:
     """`{% strips_table rows %}`: the table behind a list of strips: (name, days) each."""
     return charts.strips_table(rows)

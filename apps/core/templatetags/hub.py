@@ -69,6 +69,14 @@ STATUS: dict[str, tuple[str, str]] = {
     "parsed": ("info", "◆"),
     "partial": ("warn", "▲"),
     "unread": ("quiet", "⊘"),
+    # how a test ended
+    "passed": ("good", "●"),
+    "error": ("bad", "✕"),
+    "lost": ("bad", "▲"),
+    "xpassed": ("bad", "■"),
+    "flaky": ("warn", "▲"),
+    "skipped": ("quiet", "○"),
+    "xfailed": ("info", "◇"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),
@@ -91,6 +99,7 @@ TRUST: dict[str, tuple[str, str, str]] = {
 NAV: tuple[tuple[str, str, str], ...] = (
     ("overview", "public:overview", "Overview"),
     ("platforms", "public:platforms", "Platforms"),
+    ("tests", "reports:tests", "Tests"),
     ("decisions", "audit:decisions", "Decisions"),
     ("policy", "public:policy", "Policy"),
 )

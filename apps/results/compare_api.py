@@ -1,0 +1,75 @@
+"""The API of comparisons."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.core.cursors import numbered
+from apps.core.permissions import Open
+from apps.results.compare import Row, compared, rows_of
+from apps.results.compare_views import read_change, read_id
+from apps.results.models import Report, Test
+from apps.results.report_selectors import report_or_404
+
+
+def test_out(test: Test) -> dict[str, Any]:
+    """A test as every answer names it: by its number in the catalogue, and its canonical name."""
+    return {"id": test.pk, "file": test.file, "class_name": test.class_name, "name": test.name}
+
+
+test_out.__test__ = False  # type: ignore[attr-defined]
+
+
+def _report_out(report: Report) -> dict[str, Any]:
+    return {
+        "id": str(report.public_id),
+        "platform": report.platform.slug,
+        "origin": report.origin_name,
+        "head_sha": report.head_sha,
+        "run_id": report.run_id,
+        "received_at": report.received_at,
+        "flags": report.flags,
+    }
+
+
+def _row_out(row: Row) -> dict[str, Any]:
+    said = {"change": row.change.value, "before": row.before, "after": row.after, "message": row.message}
+    return {"test": test_out(row.test), **said}
+
+
+class CompareView(APIView):
+    """`GET /api/v1/compare/?base=&head=&change=&cursor=&limit=`: what changed from the report `base` to `head`, both of
+    one variant.
+
+    200 `{base, head, variant, tests, counts {change: tests}, cells [{before, after, change, tests}], next, previous,
+    results [{test {id, file, class_name, name}, change, before, after, message}]}`; without `change` the rows are all
+    but those that are as they were. 400 `malformed`; 404; 409 `variants_differ`, `report_unready`, `report_removed`.
+    """
+
+    access = Open.PUBLIC
+
+    def get(self, request: Request) -> Response:
+        given = {name: read_id(request.query_params.get(name, ""), name) for name in ("base", "head")}
+        change = read_change(request.query_params.get("change", ""))
+        base, head = (report_or_404(public_id, request.user) for public_id in given.values())
+        found = compared(base, head)
+        places = found.rows(change)
+        about = {
+            "base": _report_out(base),
+            "head": _report_out(head),
+            "variant": head.variant,
+            "tests": len(found.test),
+            "counts": found.counts,
+            "cells": [
+                {"before": before, "after": after, "change": each.value, "tests": tests}
+                for before, after, each, tests in found.cells
+            ],
+        }
+        listed = numbered(
+            request,
+            len(places),
+            lambda start, end: [_row_out(row) for row in rows_of(found, places[start:end], head)],
+        )
+        return Response(about | listed)
