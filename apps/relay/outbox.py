@@ -35,6 +35,8 @@ CLOCK_SKEW = datetime.timedelta(seconds=2)
 # How often a dispatch that waits for the end of a maintenance window is looked at.
 MAINTENANCE_LOOK = datetime.timedelta(minutes=5)
 WOKEN_AT_ONCE = 10_000
+# So many have a task that the sweep asked for and that may still come: a long queue is not filled up with more of them.
+IN_HAND_MAX = 500
 UNLISTED_MEANWHILE = "the repository is no longer listed: list it again, then send again"
 
 
@@ -287,10 +289,10 @@ def _wake_received(now: datetime.datetime, stale: datetime.datetime) -> int:
 
 @transaction.atomic
 def _wake_due(now: datetime.datetime, stale: datetime.datetime) -> int:
-    due = Dispatch.objects.filter(
-        Q(woken_at=None) | Q(woken_at__lt=stale), state=DispatchState.PENDING, next_attempt_at__lte=now
-    )
-    pending = list(due.order_by("next_attempt_at").values_list("pk", flat=True)[:WOKEN_AT_ONCE])
+    due = Dispatch.objects.filter(state=DispatchState.PENDING, next_attempt_at__lte=now)
+    room = max(0, IN_HAND_MAX - due.filter(woken_at__gte=stale).count())
+    waiting = due.filter(Q(woken_at=None) | Q(woken_at__lt=stale)).order_by("next_attempt_at", "pk")
+    pending = list(waiting.values_list("pk", flat=True)[:room])
     Dispatch.objects.filter(pk__in=pending, state=DispatchState.PENDING).update(woken_at=now)
     wake(DISPATCH_PENDING, map(str, pending), now=now)
     return len(pending)

@@ -187,6 +187,26 @@ def test_the_sweep_wakes_what_lost_its_task(dispatch: Dispatch, client: Client) 
     assert outbox.sweep(now=later + datetime.timedelta(seconds=5)) == 0  # woken: a task has its time to come
 
 
+def test_the_sweep_adds_to_a_long_queue_only_as_it_gets_shorter(dispatch: Dispatch) -> None:
+    """A queue that is behind has lost no task: waking all that wait in it every time would only make it longer."""
+    many = outbox.IN_HAND_MAX + 20
+    events = [Delivery(delivery_id=f"q-{n}", event="push", state="fanned_out", received_at=now()) for n in range(many)]
+    waits = {"repository": dispatch.repository, "state": "pending", "created_at": now(), "changed_at": now()}
+    Delivery.objects.bulk_create(events)
+    Dispatch.objects.bulk_create(Dispatch(delivery=event, next_attempt_at=now(), **waits) for event in events)
+    Wakeup.objects.all().delete()
+    later = now() + datetime.timedelta(seconds=outbox.TASK_LOST_SECONDS + 1)
+    woken = [outbox.sweep(now=later), outbox.sweep(now=later)]
+    done = Dispatch.objects.filter(woken_at=later).order_by("pk").values_list("pk", flat=True)[:5]
+    Dispatch.objects.filter(pk__in=list(done)).update(state="sent", sent_at=later, next_attempt_at=None)
+    assert [*woken, outbox.sweep(now=later), Wakeup.objects.count()] == [
+        outbox.IN_HAND_MAX,
+        0,
+        5,
+        outbox.IN_HAND_MAX + 5,
+    ]
+
+
 def test_the_sweep_wakes_what_is_due_again_and_no_sooner(dispatch: Dispatch, github: GitHubStandIn) -> None:
     github.fail("/dispatches$")
     send(dispatch, chance=0.8)
