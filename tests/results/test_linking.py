@@ -78,7 +78,8 @@ def test_a_job_hears_what_its_tests_say_whichever_comes_first(
     assert ("contradicts_job" in report.flags) is is_contradicted
     page = Page(Client().get(f"/jobs/{Job.objects.get().public_id}/"))
     assert ("the tests that it uploaded do not" in page.text) is is_contradicted
-    assert page.facts["about"]["Test reports"] == f"default, {report.total} tests"
+    (said,) = page.items["reports"]
+    assert said.startswith(f"build, default {report.total} tests: {report.failed} failed, {report.skipped} skipped; ")
     assert f"/reports/{report.public_id}/" in page.links
 
 
