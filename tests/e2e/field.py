@@ -35,16 +35,21 @@ from apps.relay.models import (
     Omission,
     TimeLimit,
 )
+from apps.results.catalogue import fill_search
+from apps.results.coverage import count_coverage
 from apps.results.enums import FileState, ReportFlag, TestsVerdict
 from apps.results.models import Alias, Reason, Report, SearchedTest
+from apps.results.public_names import publish
 from apps.results.services import recount
 from tests.factories import checks, reports
 from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
 from tests.factories.proposals import proposal, returned
+from tests.factories.reports import read_report
 from tests.factories.tables import the_rest
 from tests.factories.tests import catalogued
+from tests.results.reporter import ended, junit
 
 CLAIMS = {"repository": "acme/torch", "ref": "refs/heads/main", "job_workflow_ref": "acme/torch/.github/ci.yml@main"}
 
@@ -67,6 +72,7 @@ class Field:
     returned: Proposal  # of the vendor
     transfer: Transfer  # of the Kestrel NPU's repository, with a held job
     reports: dict[str, Report]
+    read: tuple[Report, Report]  # two of Acme's tests, with something of everything
 
     def addresses(self) -> dict[str, Any]:
         """What the addresses of pages are made of."""
@@ -85,7 +91,34 @@ class Field:
             "person": self.vendor.public_id,
             "transfer": self.transfer.public_id,
             **{name: report.public_id for name, report in self.reports.items()},
+            "report_before": self.read[0].public_id,
+            "read_report": self.read[1].public_id,
+            "test": self.read[1].findings.earliest("pk").test_id,
         }
+
+
+def _read_reports(acme: Repository, kestrel: Repository) -> tuple[Report, Report]:
+    """A report and the one after it, another platform's of the same commit, one of a long name."""
+    issue = "Test is disabled because an issue exists disabling it: https://github.com/pytorch/pytorch/issues/5"
+    trace = "Traceback (most recent call last):&#10;  torch/ops.py:7: in add&#10;RuntimeError: boom"
+    long = f"test_{'very_long_name_' * 9}cpu_float32"
+    cases = (
+        ended("test_a", "passed"),
+        ended("test_b", "failed", trace),
+        ended("test_c", "skipped", "Only runs on cuda"),
+        ended("test_d", "skipped", issue),
+        ended("test_e", "skipped", ""),
+        ended(long, "passed"),
+        ended("test_f", "passed"),
+    )
+    before = read_report(acme, junit(*cases))
+    read_report(kestrel, junit(ended("test_c", "passed"), ended("test_z", "failed", trace)))
+    changed = (ended("test_a", "failed", trace), *cases[1:5], ended(long, "failed", "no"), ended("test_g", "passed"))
+    after = read_report(acme, junit(*changed))
+    fill_search(steps=1)
+    publish(reports=10)
+    count_coverage(reports=10, now=now())
+    return before, after
 
 
 def grow() -> Field:
@@ -141,6 +174,7 @@ def grow() -> Field:
         decision=decision.seq,
         invitation=code,
         transfer=_identities(acme, made["kestrel/torch"]),
+        read=_read_reports(acme, made["kestrel/torch"]),
         reports=_reports(acme, zephyr, shown),
         waiting=proposal("borealis/torch", by=user(username="bo"), platform_name="Borealis TPU"),
         returned=returned(proposal("zephyr/second", by=vendor, platform_name="Zephyr Two")),

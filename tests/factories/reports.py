@@ -1,12 +1,18 @@
-"""Rows of reports that pages read, made with the ORM: how they come in is tested in tests/results."""
+"""Reports for tests: rows as pages read them; by `read_report`, of the bytes a CI sends (not in a transaction)."""
 
+import hashlib
 import itertools
 from typing import Any
 
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+
+from apps.core.clock import now
 from apps.platforms.models import Platform, Repository
 from apps.results.enums import FileState, ReportState
 from apps.results.models import InTreeSource, Removal, Report, ReportFile, Upload, UploadPart
-from apps.results.models_reports import OUTCOME_COUNTS
+from apps.results.models_reports import OUTCOME_COUNTS, raw_name
+from apps.results.parsing import parse
 from tests.factories.jobs import days_ago
 
 _numbers = itertools.count(1)
@@ -84,3 +90,28 @@ def in_tree(platform: Platform) -> InTreeSource:
         github_owner_id=2,
         added_at=days_ago(9),
     )
+
+
+_runs = itertools.count(9_001)
+
+
+def read_report(repository: Repository, content: bytes, **fields: Any) -> Report:
+    """One report of one shard, parsed."""
+    number, moment = str(next(_runs)), now()
+    about = {"run_id": number, "run_attempt": 1, "job_name": "test-ops"}
+    report = Report.objects.create(
+        **{"repository": repository, "variant": "default", "report_key": number, "level": repository.level}
+        | {"wanted": 1, "received_at": moment, "changed_at": moment, "head_sha": "ab" * 20}
+        | about
+        | fields
+    )
+    digest = hashlib.sha256(content).hexdigest()
+    upload = Upload.objects.create(
+        report=report, digest=digest, bytes=len(content), claims={}, received_at=moment, **about
+    )
+    UploadPart.objects.create(upload=upload, position=0, name="report.xml", sha256=digest, bytes=len(content))
+    if not default_storage.exists(raw_name(digest)):
+        default_storage.save(raw_name(digest), ContentFile(content))
+    assert parse(report_pk=report.pk, clock=now) == "ready"
+    report.refresh_from_db()
+    return report
