@@ -1,6 +1,10 @@
-"""The figures of a day in the tables."""
+"""Figures, reports and names in the tables. What came below L2 stays its vendor's."""
+
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
 from apps.results.models import (
@@ -14,6 +18,7 @@ from apps.results.models import (
     Test,
     Upload,
 )
+from apps.results.report_selectors import PUBLIC
 
 
 @admin.register(DayFigures, site=site)
@@ -28,10 +33,16 @@ class ReportAdmin(ReadOnly):
     list_filter = ("state",)
     search_fields = ("repository__full_name", "report_key")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(PUBLIC)
+
 
 @admin.register(Upload, site=site)
 class UploadAdmin(ReadOnly):
     list_display = ("report_id", "shard", "bytes", "job_name", "verdict", "received_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(report__in=Report.objects.filter(PUBLIC))
 
 
 @admin.register(InTreeSource, site=site)

@@ -44,7 +44,7 @@ def test_a_job_says_all_that_is_public_of_it(client: Client, made: dict[str, Rep
         job_name="=HYPERLINK(1)",
         leg="py3",
         check_run_id="456",
-        flags=["late_start"],
+        flags=["joined"],
         reported_started_at=AT,
         pr_number=7,
         url="https://ci.example/7",
@@ -63,7 +63,7 @@ def test_a_job_says_all_that_is_public_of_it(client: Client, made: dict[str, Rep
         "status": "completed",
         "conclusion": "success",
         "bucket": "success",
-        "flags": ["late_start"],
+        "flags": ["joined"],
         "trust": row.trust,
         "reported_started_at": "2026-11-20T12:00:00Z",
         "reported_completed_at": None,
@@ -83,7 +83,7 @@ def test_a_job_says_all_that_is_public_of_it(client: Client, made: dict[str, Rep
     assert sheet.headers["Content-Type"] == "text/csv; charset=utf-8"
     (line,) = csv.DictReader(sheet.content.decode().splitlines())
     flat = expected | {f"trust.{name}": label for name, label in row.trust.items()}
-    flat |= {"job_name": "'=HYPERLINK(1)", "flags": "late_start", "reported_completed_at": "", "superseded": "false"}
+    flat |= {"job_name": "'=HYPERLINK(1)", "flags": "joined", "reported_completed_at": "", "superseded": "false"}
     flat |= {"url": line["url"]}
     del flat["trust"]
     assert line == {name: str(value) for name, value in flat.items()}
