@@ -79,7 +79,10 @@ DEFAULTS = (
 _TAG = re.compile(r"<[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)(\s*=\s*)(\"[^\"]*\"|'[^']*')")
 # Tags with nothing in them to look at, and no more than white space between them: most of a report.
-_BARE_TAGS = re.compile(rf'(?:<(?:/[^<>]*|[\w:.-]+(?:\s+(?:{"|".join(sorted(KEPT_ATTRIBUTES))})="[^"<]*")*\s*/?)>\s*)+')
+_ELEMENTS = "testsuites?|testcase|properties|property|skipped|error|failure|rerun|system-out|system-err"
+_BARE_TAGS = re.compile(
+    rf'(?:<(?:/(?:{_ELEMENTS})|(?:{_ELEMENTS})(?:\s+(?:{"|".join(sorted(KEPT_ATTRIBUTES))})="[^"<]*")*\s*/?)>\s*)+'
+)
 _SECTIONS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
 _QUOTED = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
@@ -160,7 +163,7 @@ class Redactor:
         bare = _BARE_TAGS.match(text, at)
         tag = bare or _TAG.match(text, at)
         if tag:
-            out.append(tag[0] if bare else _ATTRIBUTE.sub(self._attribute, tag[0]))
+            out.append(tag[0] if bare else self._tag(tag[0]))
             return tag.end()
         following = text.find("<", at + 1)
         if following < 0 and not is_end:
@@ -168,6 +171,14 @@ class Redactor:
         stop = len(text) if following < 0 else following
         out.append("<" + self._escaped(text[at + 1 : stop]))
         return stop
+
+    def _tag(self, tag: str) -> str:
+        """A tag, cleaned: what stands outside of its attributes too, since in a damaged file that may be anything."""
+        out, at = [], 0
+        for found in _ATTRIBUTE.finditer(tag):
+            out += [self.plain(tag[at : found.start()]), self._attribute(found)]
+            at = found.end()
+        return "".join(out) + self.plain(tag[at:])
 
     def _attribute(self, found: "re.Match[str]") -> str:
         name, equals, quoted = found.groups()

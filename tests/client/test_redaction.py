@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.client.recorder import Client, Recorder
@@ -92,6 +92,9 @@ def test_what_holds_no_secret_leaves_byte_for_byte_however_damaged(content: byte
 
 
 @given(st.lists(PIECES, max_size=15).map("".join), st.lists(PIECES, max_size=15).map("".join))
+@example("<", "]]>")
+@example("</", ">")
+@example("<b c=", ">")
 def test_no_damage_hides_a_secret(before: str, after: str) -> None:
     found = cleaned(f"<a>{before}{TOKEN}{after}".encode(), "no-such-thing")
     assert TOKEN.encode() not in found

@@ -5,6 +5,7 @@ a browser ends the test: an error on the console (a violation of the Content-Sec
 script, a request to another host.
 """
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ PATIENCE_MS = 20_000
 
 # What htmx says about a request that a newer one of the same form replaced, as hx-sync asks for.
 REPLACED = ("htmx:afterRequest, ", "htmx:sendAbort, ")
+_numbers = itertools.count()
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -65,7 +67,8 @@ def grown(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator["Fie
     from tests.e2e.field import grow  # models: this module loads before settings may
 
     empty = connection.settings_dict["NAME"]
-    name = f"{empty}_grown"
+    # Another name each time: a process remembers the names of tests by their database.
+    name = f"{empty}_grown_{next(_numbers)}"
     administer(f'CREATE DATABASE "{name}" TEMPLATE "{empty}"')
     connection.settings_dict["NAME"] = name
     try:
