@@ -1,5 +1,6 @@
 """One test across runs and platforms, within one variant."""
 
+import contextlib
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -95,7 +96,12 @@ def history_of(number: int, user: Any, *, variant: str = "", platform: str = "")
 def _runs(looked_at: list[Report], numbers: list[int]) -> list[Run]:
     from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
 
-    return [Run(report, outcomes.outcome_of(report.outcomes_name, numbers)) for report in looked_at]
+    runs = []
+    for report in looked_at:
+        # Taken down, or read anew, since it was chosen: then its file is gone.
+        with contextlib.suppress(FileNotFoundError):
+            runs.append(Run(report, outcomes.outcome_of(report.outcomes_name, numbers)))
+    return runs
 
 
 def _strips(runs: list[Run], named: list[Run]) -> list[tuple[str, list[Run]]]:

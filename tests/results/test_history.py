@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.files.storage import default_storage
 from django.test import Client
 
 from apps.accounts.policy import Role
@@ -180,3 +181,12 @@ def test_a_strip_of_runs_says_each_and_all() -> None:
     assert "<title>Kestrel: 3 runs: 2 passed, 1 &lt;failed&gt;</title>" in drawn
     assert '<path class="bad" d="M6 0v7h5v-7zm0 11v7h5v-7z"><title>two: &lt;failed&gt;</title></path>' in drawn
     assert "no data" in run_strip([], "Kestrel")
+
+
+def test_a_report_whose_outcomes_went_away_meanwhile_is_left_out(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2})
+    kept = reported(made[KESTREL], ended("test_a", "passed"))
+    gone = reported(made[KESTREL], ended("test_a", "failed", "boom"))
+    default_storage.delete(gone.outcomes_name)
+    assert [row["report"] for row in history("test_a").json()["results"]] == [str(kept.public_id)]
+    assert Client().get(f"/tests/{number_of('test_a')}/").status_code == 200
