@@ -9,7 +9,6 @@ included.
 
 import enum
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -234,11 +233,6 @@ def classify(message: str) -> SkipClass:
     """The class of one skip message, `unexplained` where no pattern says more."""
     looked_at = message[:LOOKED_AT]
     return next((row.skip_class for row in PATTERNS if row.pattern.search(looked_at)), SkipClass.UNEXPLAINED)
-
-
-def classify_all(messages: Iterable[str]) -> dict[str, SkipClass]:
-    """Each distinct message with its class. A report of 200,000 skips has a few hundred messages."""
-    return {message: classify(message) for message in set(messages)}
 
 
 @dataclass(frozen=True)
