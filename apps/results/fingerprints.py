@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from apps.results.names.canonical import DIGEST_BYTES
 
@@ -106,7 +107,12 @@ _TEST_FILE = re.compile(r"(?:.*[\\/])?(?:test_[^\\/]*|[^\\/]*_test)\.py")
 
 def normalise(text: str, words: Iterable[str]) -> str:
     """A message without what differs from run to run; `words` are the platform's (names.rules.words_of)."""
-    text = text[:MESSAGE_LOOKED_AT]
+    return _normalised(text[:MESSAGE_LOOKED_AT], frozenset(words))
+
+
+@lru_cache(maxsize=1024)
+def _normalised(text: str, words: frozenset[str]) -> str:
+    """Remembered: a report says the same message many times."""
     for step in STEPS:
         text = step.pattern.sub(step.put, text)
     device = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))

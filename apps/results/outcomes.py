@@ -86,9 +86,10 @@ class UnknownFormat(ValueError):
     """The file is not one of ours, or of a later version."""
 
 
-def milliseconds(seconds: float | None) -> int:
+def milliseconds(seconds: Sequence[float | None]) -> NDArray[np.int32]:
     """Seconds as the column keeps them: whole milliseconds, -1 for None."""
-    return -1 if seconds is None else min(round(seconds * 1_000), MS_MAX)
+    said = np.array(seconds, np.float64)  # None is no number
+    return np.where(np.isnan(said), -1, np.minimum(np.rint(said * 1_000), MS_MAX)).astype(np.int32)
 
 
 def name_of(report: str, revision: int) -> str:

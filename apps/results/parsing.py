@@ -9,6 +9,7 @@ import datetime
 import gc
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, NamedTuple, cast
@@ -47,6 +48,9 @@ FOUND = (Outcome.FAILED, Outcome.ERROR, Outcome.XPASSED, Outcome.FLAKY, Outcome.
 FAILING = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
 FINDINGS_MAX = 10_000
 MESSAGE_KEPT, TRACE_KEPT = 1_000, 3_000
+# Traces of one failure, by its fingerprint, that are kept: the next ones say the same.
+TRACES_OF_A_FAILURE = 50
+TRACE_LEFT_OUT = f"… left out: {TRACES_OF_A_FAILURE} traces of this failure are kept in this report …"
 _CASES_A_BEAT = 2_000
 _ROWS_AT_ONCE = 1_000
 _DROPPED = ("dropped", "bad_line", "long_line")
@@ -272,7 +276,7 @@ def _columns(cases: list[Case], identified: catalogue.Identified) -> outcomes.Ou
         test=identified.tests,
         outcome=_codes(cases),
         attempts=np.minimum(attempts, outcomes.ATTEMPTS_MAX).astype(np.int16),
-        ms=np.fromiter((outcomes.milliseconds(case.seconds) for case in cases), np.int32, len(cases)),
+        ms=outcomes.milliseconds([case[4] for case in cases]),
         reason=reason,
         spelling=identified.spelling,
         spellings=identified.spellings,
@@ -283,20 +287,26 @@ def _findings(
     report: Report, cases: list[Case], columns: outcomes.Outcomes, words: Iterable[str]
 ) -> tuple[list[Finding], bool]:
     """The first FINDINGS_MAX, and whether there are more: of a run in which everything fails nobody reads all."""
-    words = list(words)
+    words = frozenset(words)
     places = np.flatnonzero(np.isin(columns.outcome, FOUND)).tolist()
-    found = [
-        Finding(
-            report=report,
-            test_id=int(columns.test[at]),
-            outcome=cases[at].outcome.label,
-            message=trimmed(cases[at].message, MESSAGE_KEPT),
-            trace=trimmed(cases[at].trace, TRACE_KEPT),
-            fingerprint=fingerprint(cases[at].message, cases[at].trace, words),
-            attempts=int(columns.attempts[at]),
+    found: list[Finding] = []
+    traces: Counter[bytes] = Counter()
+    for at in places[:FINDINGS_MAX]:
+        case = cases[at]
+        failure = fingerprint(case.message, case.trace, words)
+        traces[failure] += bool(case.trace)
+        is_kept = traces[failure] <= TRACES_OF_A_FAILURE
+        found.append(
+            Finding(
+                report=report,
+                test_id=int(columns.test[at]),
+                outcome=case.outcome.label,
+                message=trimmed(case.message, MESSAGE_KEPT),
+                trace=trimmed(case.trace, TRACE_KEPT) if is_kept or not case.trace else TRACE_LEFT_OUT,
+                fingerprint=failure,
+                attempts=int(columns.attempts[at]),
+            )
         )
-        for at in places[:FINDINGS_MAX]
-    ]
     return found, len(places) > FINDINGS_MAX
 
 

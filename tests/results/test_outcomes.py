@@ -202,4 +202,4 @@ def test_a_file_of_another_format_is_refused(metadata: dict[bytes, bytes] | None
     [(None, -1), (0.0, 0), (0.0004, 0), (1.2345, 1234), (1e12, 2**31 - 1)],
 )
 def test_milliseconds(seconds: float | None, expected: int) -> None:
-    assert outcomes.milliseconds(seconds) == expected
+    assert outcomes.milliseconds([seconds]).tolist() == [expected]

@@ -19,13 +19,13 @@ from apps.platforms.models import Repository
 from apps.results import leases, outcomes
 from apps.results.formats.archive import REFUSALS
 from apps.results.models import Finding, Report, Test
-from apps.results.parsing import parse, trimmed
+from apps.results.parsing import TRACE_LEFT_OUT, TRACES_OF_A_FAILURE, parse, trimmed
 from tests.factories.listing import listed
 from tests.factories.pages import Page
 from tests.live import ClonedDatabase
 from tests.relay.downstream import Downstream
 from tests.relay.test_callback import KESTREL
-from tests.results.reporter import JUNIT, failing, junit, passing, received, upload
+from tests.results.reporter import JUNIT, ended, failing, junit, passing, received, upload
 
 
 @pytest.fixture
@@ -297,6 +297,17 @@ def test_a_text_is_trimmed_in_the_middle() -> None:
     long = trimmed("a" * 500 + "z" * 500, 120)
     assert (len(long), long[:40], long[-20:]) == (120, "a" * 40, "z" * 20)
     assert "880 characters left out" in long
+
+
+def test_of_one_failure_so_many_traces_are_kept(kestrel: Downstream) -> None:
+    cases = [failing(f"test_{number:02}") for number in range(TRACES_OF_A_FAILURE + 2)]
+    name = received(upload(kestrel, junit(*cases, ended("test_other", "failed", "something else"))))
+    assert parsed(name) == "ready"
+    same = Finding.objects.filter(message="no")
+    assert len(set(same.values_list("fingerprint", flat=True))) == 1
+    traces = list(same.order_by("test__name").values_list("trace", flat=True))
+    assert traces == ["no"] * TRACES_OF_A_FAILURE + [TRACE_LEFT_OUT] * 2
+    assert Finding.objects.get(test__name="test_other").trace == "something else"
 
 
 def test_an_unknown_report_is_nothing_to_do(cloned_database: ClonedDatabase) -> None:

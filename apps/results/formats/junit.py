@@ -29,6 +29,7 @@ _DECLARATION = re.compile(r"[\ufeff\s]*(?:<\?xml\s[^>]*\?>\s*)?")
 _COUNT = re.compile(r"[0-9]{1,12}", re.ASCII)
 _NO_ELEMENT, _UNCLOSED, _PARTIAL, _UNCLOSED_CDATA = 3, 5, 6, 20
 _ENDS_EARLY = (_NO_ELEMENT, _UNCLOSED, _PARTIAL, _UNCLOSED_CDATA)
+_BUFFER = 64 * 1024  # bytes of text
 _REMEMBERED = 10_000  # texts that are held once for all cases of one file
 WORD_MAX = 100  # characters of an unknown word
 STRICT_XPASS = "[XPASS(strict)]"
@@ -162,6 +163,8 @@ class _Reader:
         self._parser = parser = expat.ParserCreate("utf-8")
         # With it, an entity that nobody declared is skipped instead of ending the file.
         parser.UseForeignDTD(True)
+        # A trace comes in one piece, not line by line.
+        parser.buffer_text, parser.buffer_size = True, _BUFFER
         parser.SkippedEntityHandler = self._skipped_entity
         parser.StartDoctypeDeclHandler = self._late_doctype
         self._listen()
@@ -211,6 +214,7 @@ class _Reader:
         except _Stop:
             self.is_over = True
         except expat.ExpatError as error:
+            self._parser.CharacterDataHandler = None  # hands on what is still in the buffer
             code = "truncated" if error.code in _ENDS_EARLY else "damaged"
             self.stop(code, f"Line {error.lineno}: {expat.ErrorString(error.code)}.")
 

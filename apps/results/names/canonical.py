@@ -118,6 +118,8 @@ class Canonicals:
 
         This is the loop over 600,000 names."""
         digests, numbers = [], []
+        blake2b = hashlib.blake2b
+        is_storable = True
         last: tuple[str, str] | None = None
         place = _Place("", "", AS_WRITTEN, {})
         beginning = ""
@@ -126,6 +128,7 @@ class Canonicals:
                 last = (file, class_name)
                 place = self._place(file, class_name)
                 beginning = f"{place.file}\0{place.class_name}\0"
+                is_storable = beginning.count("\0") == _SEPARATORS
             canonical_name, device = self._without_device(name)
             number = place.numbers.get(device)
             if number is None and (number := self._number_at(place, device)) is None:
@@ -133,8 +136,10 @@ class Canonicals:
                 numbers.append(0)
                 continue
             key = beginning + canonical_name
-            data = _storable_data(key)
-            digests.append(_hash(data) if data else digest_of(place.file, place.class_name, canonical_name))
+            if key.isascii() and "\0" not in canonical_name and is_storable:
+                digests.append(blake2b(key.encode(), digest_size=DIGEST_BYTES).digest())
+            else:
+                digests.append(digest_of(place.file, place.class_name, canonical_name))
             numbers.append(number)
         return digests, numbers
 
