@@ -111,6 +111,7 @@ INSTALLED_APPS = [
     "apps.platforms",
     "apps.relay",
     "apps.results",
+    "apps.quarantine",
     "apps.governance",
     "apps.checks",
     "apps.public",

@@ -44,6 +44,20 @@ def register(topic: str, handler: Handler, *, lazy: bool = False, singly: bool =
         _singly.add(topic)
 
 
+def follow(topic: str, handler: Handler) -> None:
+    """Hand a topic's keys to one more handler, after those before it: how a room hears from a room below it. Whichever
+    fails, the rows stay and all of them get the keys again."""
+    if topic not in _handlers:
+        raise ValueError(f"topic {topic} has no handler to follow")
+    before = _handlers[topic]
+
+    def handle(keys: list[str]) -> None:
+        before(keys)
+        handler(keys)
+
+    _handlers[topic] = handle
+
+
 def wake(topic: str, keys: Iterable[str], *, now: datetime.datetime) -> None:
     """Ask, in the current transaction, that each key of a topic be looked at after commit."""
     if topic not in _handlers:

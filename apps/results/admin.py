@@ -10,6 +10,7 @@ from apps.core.admin import ReadOnly, site
 from apps.results.models import (
     Alias,
     DayFigures,
+    Exclusion,
     InTreeSource,
     Reason,
     Removal,
@@ -75,3 +76,10 @@ class SearchedTestAdmin(ReadOnly):
 class AliasAdmin(ReadOnly):
     list_display = ("old", "new", "by", "reason", "created_at")
     list_select_related = ("old", "new")
+
+
+@admin.register(Exclusion, site=site)
+class ExclusionAdmin(ReadOnly):
+    list_display = ("platform", "variant", "test", "pattern", "source", "from_at", "until_at")
+    list_filter = ("source",)
+    list_select_related = ("platform", "test")

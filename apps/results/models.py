@@ -8,6 +8,7 @@ from apps.platforms.models import Repository
 from apps.results.metrics import SCOPES
 from apps.results.models_catalogue import Alias, PublicTest, Reason, SearchedTest, Test
 from apps.results.models_coverage import Basis, Coverage
+from apps.results.models_exclusions import Exclusion
 from apps.results.models_reports import (
     Finding,
     InTreeSource,
@@ -24,6 +25,7 @@ __all__ = [
     "Basis",
     "Coverage",
     "DayFigures",
+    "Exclusion",
     "Finding",
     "InTreeSource",
     "PublicTest",

@@ -79,7 +79,7 @@ ROUTES: dict[str, Access] = {
     "invitations/<str:code>/": Open.SIGNED_IN,
     "admin/": Permission.ADMIN_VIEW,
     "admin/jsi18n/": Permission.ADMIN_VIEW,
-    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": Permission.ADMIN_VIEW,
+    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
     "api/v1/repositories/": Open.PUBLIC,
@@ -118,6 +118,8 @@ TABLES = (
     *("checks/check", "checks/pullrequest", "checks/rerun", "core/alarm"),
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
+    *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
+    *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
@@ -158,7 +160,7 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
-        "^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": "audit/",
+        "^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$": "audit/",
         "<path:object_id>": "1",
         "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",

@@ -134,6 +134,28 @@ def test_a_handlers_own_writes_are_undone_with_it(handed: dict[str, list[str]]) 
     assert waiting() == [("first", "1")]
 
 
+@pytest.mark.django_db
+def test_a_room_above_follows_a_topic_and_its_failure_keeps_the_rows(handed: dict[str, list[str]]) -> None:
+    followed: list[list[str]] = []
+
+    def follow(keys: list[str]) -> None:
+        followed.append(keys)
+        if len(followed) < 3:
+            raise ValueError
+
+    wakeups.follow("first", follow)
+    wakeups.wake("first", ["1"], now=now())
+    wakeups.drain()  # together, then one by one
+    assert (waiting(), handed["first"]) == ([("first", "1")], ["1", "1"])
+    wakeups.drain()
+    assert (waiting(), followed, handed["first"]) == ([], [["1"]] * 3, ["1", "1", "1"])
+
+
+def test_only_a_topic_that_is_can_be_followed(handed: dict[str, list[str]]) -> None:
+    with pytest.raises(ValueError, match="third"):
+        wakeups.follow("third", handed["first"].extend)
+
+
 def test_two_drains_at_once_share_without_duplicates(
     cloned_database: ClonedDatabase, handed: dict[str, list[str]]
 ) -> None:

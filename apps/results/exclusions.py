@@ -1,0 +1,111 @@
+"""Which red outcomes of a report are listed apart, and by what. Rooms above write exclusions through these verbs.
+
+A pattern is a pytest node id of canonical names with `*` for any characters: `test_ops.py::TestCommon::test_x*`. A
+part that is left out at the end fits everything: `nn/test_conv.py` is all tests of that file.
+"""
+
+import datetime
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from apps.core.errors import Problem
+from apps.platforms.models import Platform
+from apps.results.models import Exclusion, Report, Test
+
+PATTERN_MAX = 500
+_PARTS = 3
+# So many letters a pattern says before its first star: one that fits everything is no pattern.
+_SAID_MIN = 4
+
+
+def parts_of(pattern: str) -> tuple[str, str, str]:
+    """File, class and name of a pattern, '*' where it says none. Raises Problem `malformed`."""
+    parts = pattern.split("::")
+    file = parts[0]
+    if len(pattern) > PATTERN_MAX or len(parts) > _PARTS or not all(parts) or len(file.partition("*")[0]) < _SAID_MIN:
+        raise Problem(
+            "malformed",
+            f"pattern: saw {pattern[:60]!r}, send file::Class::name with * for any characters; the file begins with "
+            f"at least {_SAID_MIN} characters that are said.",
+            "pattern",
+        )
+    return file, parts[1] if len(parts) > 1 else "*", parts[2] if len(parts) == _PARTS else "*"
+
+
+def fits(pattern: str, test: Test) -> bool:
+    """Whether a pattern names a test. Files are compared with and without `.py`, as catalogues keep them without."""
+    file, class_name, name = parts_of(pattern)
+    return (
+        _fits(file.removesuffix(".py"), test.file)
+        and _fits(class_name, test.class_name)
+        and _fits(name, test.name)
+    )
+
+
+def _fits(glob: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, glob.split("*"))), text, re.DOTALL) is not None
+
+
+def tests_of(pattern: str) -> Iterable[Test]:
+    """Every test of the catalogue that a pattern names, by number."""
+    file, class_name, name = parts_of(pattern)
+    found = Test.objects.filter(
+        file__regex=_regex(file.removesuffix(".py")), class_name__regex=_regex(class_name), name__regex=_regex(name)
+    )
+    return found.order_by("pk")
+
+
+def _regex(glob: str) -> str:
+    return "^" + ".*".join(map(re.escape, glob.split("*"))) + "$"
+
+
+def exclude(
+    *,
+    source: str,
+    source_id: str,
+    url: str,
+    platform: Platform,
+    variant: str,
+    tests: Iterable[int],
+    pattern: str,
+    reason: str,
+    now: datetime.datetime,
+) -> int:
+    """From now on, list red outcomes of these tests (or of the pattern) apart. What is excluded already stays. Returns
+    how many rows were written. To be called in the transaction of the state that asks for it."""
+    common: dict[str, Any] = {
+        "source": source,
+        "source_id": source_id,
+        "url": url,
+        "platform": platform,
+        "variant": variant,
+        "reason": reason,
+        "from_at": now,
+    }
+    scopes = [{"pattern": pattern}] if pattern else [{"test_id": test} for test in tests]
+    rows = [Exclusion(**common, **scope) for scope in scopes]
+    before = Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).count()
+    Exclusion.objects.bulk_create(rows, ignore_conflicts=True)
+    return Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).count() - before
+
+
+def end_exclusions(*, source: str, source_id: str, now: datetime.datetime) -> int:
+    """Results received from now on are no longer affected. Returns how many rows ended."""
+    return Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).update(until_at=now)
+
+
+def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
+    """Of these tests of a report, those whose red is listed apart, by number: by the list in force when the report came.
+    One query, whatever the report's size."""
+    at = report.received_at
+    found = Exclusion.objects.filter(platform=report.platform, variant=report.variant, from_at__lte=at)
+    in_force = list(found.exclude(until_at__lte=at))
+    by_test = {exclusion.test_id: exclusion for exclusion in in_force if exclusion.test_id}
+    patterns = [exclusion for exclusion in in_force if exclusion.pattern]
+    answer: dict[int, Exclusion] = {}
+    for test in tests:
+        hit = by_test.get(test.pk) or next((one for one in patterns if fits(one.pattern, test)), None)
+        if hit is not None:
+            answer[test.pk] = hit
+    return answer
