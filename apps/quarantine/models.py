@@ -146,9 +146,7 @@ class Quarantine(models.Model):
     reason = models.CharField(max_length=2_000)
     owner = models.CharField(max_length=39)
     issue_url = models.CharField(max_length=300, blank=True)
-    previous = models.OneToOneField(
-        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="following"
-    )
+    previous = models.OneToOneField("self", on_delete=models.PROTECT, null=True, blank=True, related_name="following")
     tests = models.IntegerField(default=0)
     proposed_at = models.DateTimeField()
     effective_from = models.DateTimeField(null=True, blank=True)
@@ -200,8 +198,8 @@ class Quarantine(models.Model):
 
 class Member(models.Model):
     """One test of a quarantine. A test stands in one open quarantine of a platform and variant at most: `is_open`,
-    `platform` and `variant` repeat the quarantine's for that constraint alone. Of a pattern, the tests that it fitted in
-    the last report."""
+    `platform` and `variant` repeat the quarantine's for that constraint alone. Of a pattern, the tests that it fitted
+    in the last report."""
 
     quarantine = models.ForeignKey(Quarantine, on_delete=models.PROTECT, related_name="members")
     platform = models.ForeignKey(Platform, on_delete=models.PROTECT, null=True, blank=True, related_name="+")

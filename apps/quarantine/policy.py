@@ -298,4 +298,6 @@ def budget(tests: int, rules: Rules) -> int:
 
 
 # Words that name no platform: they never mean all platforms.
-PLACEHOLDERS = frozenset({"", "all", "any", "unknown", "n/a", "none", "null", "*", "tbd", "todo", "other", "privateuse1"})
+PLACEHOLDERS = frozenset(
+    {"", "all", "any", "unknown", "n/a", "none", "null", "*", "tbd", "todo", "other", "privateuse1"}
+)

@@ -36,11 +36,7 @@ def parts_of(pattern: str) -> tuple[str, str, str]:
 def fits(pattern: str, test: Test) -> bool:
     """Whether a pattern names a test. Files are compared with and without `.py`, as catalogues keep them without."""
     file, class_name, name = parts_of(pattern)
-    return (
-        _fits(file.removesuffix(".py"), test.file)
-        and _fits(class_name, test.class_name)
-        and _fits(name, test.name)
-    )
+    return _fits(file.removesuffix(".py"), test.file) and _fits(class_name, test.class_name) and _fits(name, test.name)
 
 
 def _fits(glob: str, text: str) -> bool:
@@ -96,8 +92,8 @@ def end_exclusions(*, source: str, source_id: str, now: datetime.datetime) -> in
 
 
 def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
-    """Of these tests of a report, those whose red is listed apart, by number: by the list in force when the report came.
-    One query, whatever the report's size."""
+    """Of these tests of a report, those whose red is listed apart, by number: by the list in force when the report
+    came. One query, whatever the report's size."""
     at = report.received_at
     found = Exclusion.objects.filter(platform=report.platform, variant=report.variant, from_at__lte=at)
     in_force = list(found.exclude(until_at__lte=at))

@@ -17,6 +17,7 @@ from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 # Changing a line here is a decision about who may do what.
+ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$"
 ROUTES: dict[str, Access] = {
     "": Open.PUBLIC,
     "platforms/": Open.PUBLIC,
@@ -79,7 +80,7 @@ ROUTES: dict[str, Access] = {
     "invitations/<str:code>/": Open.SIGNED_IN,
     "admin/": Permission.ADMIN_VIEW,
     "admin/jsi18n/": Permission.ADMIN_VIEW,
-    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$": Permission.ADMIN_VIEW,
+    f"admin/{ADMIN_APP}": Permission.ADMIN_VIEW,
     "github/^webhook/?$": Open.SIGNED,
     "github/^callback/?$": Open.SIGNED,
     "api/v1/repositories/": Open.PUBLIC,
@@ -160,7 +161,7 @@ def declared(view: Any) -> Any:
 def address(route: str) -> str:
     """An address on this route."""
     values = {
-        "^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$": "audit/",
+        ADMIN_APP: "audit/",
         "<path:object_id>": "1",
         "<str:code>": "no-such-code",
         "<slug:slug>": "acme-torch",

@@ -73,7 +73,9 @@ def test_upstream_more_than_two_distinct_jobs_on_main_within_six_hours_the_newes
 
 
 def test_upstream_more_than_four_of_one_file_are_one_record() -> None:
-    files = dict.fromkeys(range(5), "test_ops") | dict.fromkeys(range(5, 9), "test_nn") | dict.fromkeys(range(9, 20), "")
+    files = (
+        dict.fromkeys(range(5), "test_ops") | dict.fromkeys(range(5, 9), "test_nn") | dict.fromkeys(range(9, 20), "")
+    )
     assert aggregated(files, UPSTREAM) == {"test_ops": [0, 1, 2, 3, 4]}
 
 
