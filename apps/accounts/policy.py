@@ -59,6 +59,9 @@ _MAINTAINER = frozenset(
         Permission.ALLOWLIST_VIEW,
         Permission.COMPONENT_VIEW,
         Permission.TRANSFER_DECIDE,
+        Permission.QUARANTINE_CHANGE,
+        Permission.QUARANTINE_DECIDE,
+        Permission.RULES_CHANGE,
     }
 )
 
@@ -74,6 +77,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.PARTICIPATION_CHANGE,
                 Permission.LIMIT_CHANGE,
                 Permission.REPORT_VIEW_PRIVATE,
+                Permission.QUARANTINE_CHANGE,
             }
         ),
     ),

@@ -48,6 +48,13 @@ def decisions_found(filters: DecisionFilters) -> QuerySet[Event]:
     return found.filter(at__date__lte=filters.until) if filters.until else found
 
 
+def events_about(kind: str, public_id: str) -> list[tuple[Event, dict[str, Any]]]:
+    """All that happened to one subject, newest first, with what was recorded. For who may see the subject: events that
+    are no decisions are among them."""
+    found = Event.objects.filter(subject_kind=kind, subject_id=public_id).order_by("-seq")
+    return [(event, body_of(event)) for event in found]
+
+
 def decision_or_404(seq: int) -> Event:
     """One public decision. Events that are no decisions are not found here."""
     try:

@@ -66,6 +66,14 @@ CODES: dict[str, Code] = {
     "dispatch_state": Code(
         409, "The dispatch was not given up", "Look at the dispatch again: it may have been sent meanwhile."
     ),
+    "quarantine_open": Code(
+        409, "A test stands in another open quarantine", "Look at that one, or leave the test out."
+    ),
+    "quarantine_stale": Code(409, "The quarantine has changed meanwhile", "Look at the quarantine again, then decide."),
+    "quarantine_state": Code(409, "The quarantine's state does not allow it", "Look at what may follow on its state."),
+    "quarantine_cap": Code(409, "The platform's cap is reached", "Release some first, or ask a maintainer."),
+    "quarantine_budget": Code(409, "The platform's budget is used up", "Let it end earlier, or ask a maintainer."),
+    "quarantine_renewed": Code(409, "It was renewed as often as it may be", "Fix the test, or ask a maintainer."),
     "alias_taken": Code(
         409, "The test already stands in another alias", "Remove that alias first: aliases form no chains."
     ),

@@ -25,6 +25,9 @@ class Permission(enum.StrEnum):
     CHECK_RESEND = "check:resend"
     REPORT_VIEW_PRIVATE = "report:view_private"
     REPORT_REMOVE = "report:remove"
+    QUARANTINE_CHANGE = "quarantine:change"
+    QUARANTINE_DECIDE = "quarantine:decide"
+    RULES_CHANGE = "rules:change"
     RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 

@@ -193,7 +193,15 @@ class Quarantine(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.pattern or f'{self.tests} tests'} on {self.platform or self.said}"
+        return f"{self.title} on {self.platform or self.said}"
+
+    @property
+    def title(self) -> str:
+        """Its pattern, its first test (where a selector has read it), or how many tests."""
+        first = getattr(self, "first_test", None)
+        if self.pattern or not first:
+            return self.pattern or f"{self.tests:,} tests"
+        return f"{first} and {self.tests - 1:,} more" if self.tests > 1 else str(first)
 
 
 class Member(models.Model):

@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
+from apps.platforms.models import Platform
+from apps.platforms.policy import PUBLIC_FROM
 from apps.results.models import (
     Alias,
     DayFigures,
@@ -83,3 +85,7 @@ class ExclusionAdmin(ReadOnly):
     list_display = ("platform", "variant", "test", "pattern", "source", "from_at", "until_at")
     list_filter = ("source",)
     list_select_related = ("platform", "test")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        public = Q(platform__kind=Platform.Kind.IN_TREE) | Q(platform__repositories__level__gte=PUBLIC_FROM)
+        return super().get_queryset(request).filter(public).distinct()

@@ -66,10 +66,11 @@ def exclude(
     tests: Iterable[int],
     pattern: str,
     reason: str,
-    now: datetime.datetime,
-) -> int:
-    """From now on, list red outcomes of these tests (or of the pattern) apart. What is excluded already stays. Returns
-    how many rows were written. To be called in the transaction of the state that asks for it."""
+    from_at: datetime.datetime,
+    until_at: datetime.datetime | None,
+) -> None:
+    """List red outcomes of these tests, or of the pattern, apart in results that come in [`from_at`, `until_at`). To be
+    called in the transaction of the state that asks for it."""
     common: dict[str, Any] = {
         "source": source,
         "source_id": source_id,
@@ -77,18 +78,19 @@ def exclude(
         "platform": platform,
         "variant": variant,
         "reason": reason,
-        "from_at": now,
+        "from_at": from_at,
+        "until_at": until_at,
     }
     scopes = [{"pattern": pattern}] if pattern else [{"test_id": test} for test in tests]
-    rows = [Exclusion(**common, **scope) for scope in scopes]
-    before = Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).count()
-    Exclusion.objects.bulk_create(rows, ignore_conflicts=True)
-    return Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).count() - before
+    Exclusion.objects.bulk_create([Exclusion(**common, **scope) for scope in scopes])
 
 
-def end_exclusions(*, source: str, source_id: str, now: datetime.datetime) -> int:
-    """Results received from now on are no longer affected. Returns how many rows ended."""
-    return Exclusion.objects.filter(source=source, source_id=source_id, until_at=None).update(until_at=now)
+def move_end(*, source: str, source_id: str, until_at: datetime.datetime, now: datetime.datetime) -> int:
+    """Let what still holds, or is to hold, end at another moment. What would end before it begins goes. Returns how
+    many rows there were."""
+    rows = Exclusion.objects.filter(source=source, source_id=source_id).exclude(until_at__lte=now)
+    gone, _ = rows.filter(from_at__gte=until_at).delete()
+    return gone + rows.update(until_at=until_at)
 
 
 def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:

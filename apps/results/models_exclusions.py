@@ -37,14 +37,9 @@ class Exclusion(models.Model):
             ),
             models.CheckConstraint(condition=~Q(reason=""), name="results_exclusion_reason"),
             models.UniqueConstraint(
-                fields=["source", "source_id", "test"],
-                condition=Q(until_at=None, test__isnull=False),
-                name="results_exclusion_test_once",
-            ),
-            models.UniqueConstraint(
-                fields=["source", "source_id", "pattern"],
-                condition=Q(until_at=None, test=None),
-                name="results_exclusion_pattern_once",
+                fields=["source", "source_id", "test", "pattern", "from_at"],
+                nulls_distinct=False,
+                name="results_exclusion_once",
             ),
         ]
         indexes = [

@@ -17,6 +17,7 @@ COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
+QUARANTINE, RULES = Permission.QUARANTINE_CHANGE, {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
@@ -25,10 +26,10 @@ MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE,
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT}),
+        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE}),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
-            | {REPORT, TAKE_DOWN},
+            | {REPORT, TAKE_DOWN, QUARANTINE, *RULES},
             set(),
         ),
         Role.OPERATOR: (
@@ -37,7 +38,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, *OUTBOX},
+            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, QUARANTINE, *RULES, *OUTBOX},
             set(),
         ),
     }
@@ -54,7 +55,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT}
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE}
     assert allows_on_own_platform(permission) is (permission in own)
 
 

@@ -47,6 +47,7 @@ WORDS = {
     "opening", "opened", "open", "merged", "closed", "failed",
     "parsing", "ready", "removed", "parsed", "partial", "unread",
     "passed", "error", "lost", "xpassed", "flaky", "skipped", "xfailed",
+    "proposed", "in_force", "release_proposed", "released", "expired", "vanished", "declined", "unclear",
     "met", "not met", "no result", "ok", "broken",
 }  # fmt: skip
 
@@ -54,7 +55,7 @@ WORDS = {
 def test_the_status_table_names_every_state_with_a_known_tone() -> None:
     assert set(STATUS) == WORDS
     assert {tone for tone, _shape in STATUS.values()} == set(TONES)
-    good = {"success", "accepted", "merged", "ready", "passed", "met", "ok"}
+    good = {"success", "accepted", "merged", "ready", "passed", "released", "met", "ok"}
     assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == good
 
 

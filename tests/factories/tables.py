@@ -1,10 +1,19 @@
 """A row in each table that no page of a small hub fills."""
 
+import dataclasses
+
 from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
+from apps.quarantine.enums import ReasonClass, Source
+from apps.quarantine.models import FlakeEvent, Reading, RuleVersion, Streak
+from apps.quarantine.policy import HUB
+from apps.quarantine.services import propose, put_in_force
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
+from tests.factories.listing import TESTS
+from tests.factories.reports import report
+from tests.factories.tests import catalogued
 
 FIRST, SECOND = "a1" * 20, "a2" * 20
 
@@ -27,3 +36,29 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     DeliveryLog.objects.create(pk=1, mode="active", begun_at=at, compared_to=at, compared_at=at)
     UnreadLog.objects.create(since=at, until=at, cursor="v1_1")
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
+    _flaky(repository)
+
+
+def _flaky(repository: Repository) -> None:
+    """What flaky tests leave."""
+    at, test, platform = now(), catalogued("test_flaky"), repository.platform
+    seen = report(repository, flaky=1)
+    one = {"platform": platform, "variant": "default", "test": test}
+    Reading.objects.create(report=seen, revision=1, red=0, turned=1, read_at=at)
+    FlakeEvent.objects.create(
+        **one, report=seen, kind="rerun", run_id="1", run_attempt=1, job_name="test", sha=FIRST, at=at
+    )
+    Streak.objects.create(**one, since=seen, last=seen, since_at=at, last_at=at)
+    RuleVersion.objects.create(values=dataclasses.asdict(HUB), from_at=at, created_at=at, reason="first", by="tests")
+    made = propose(
+        platform=platform,
+        variant="default",
+        tests=[test.pk],
+        source=Source.VENDOR,
+        reason_class=ReasonClass.TIMING,
+        reason="it races",
+        owner="ada",
+        actor=TESTS,
+        now=at,
+    )
+    put_in_force(quarantine=made, revision=made.revision, is_bound=True, actor=TESTS, now=at)

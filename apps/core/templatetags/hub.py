@@ -77,6 +77,15 @@ STATUS: dict[str, tuple[str, str]] = {
     "flaky": ("warn", "▲"),
     "skipped": ("quiet", "○"),
     "xfailed": ("info", "◇"),
+    # quarantines
+    "proposed": ("info", "◔"),
+    "in_force": ("warn", "▲"),
+    "release_proposed": ("info", "◐"),
+    "released": ("good", "●"),
+    "expired": ("quiet", "⊘"),
+    "vanished": ("quiet", "○"),
+    "declined": ("quiet", "⊘"),
+    "unclear": ("quiet", "?"),
     # verdicts
     "met": ("good", "●"),
     "not met": ("bad", "■"),

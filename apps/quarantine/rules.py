@@ -1,0 +1,66 @@
+"""Which rule set holds at a moment, and putting another in force from a date."""
+
+import datetime
+from dataclasses import asdict
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from apps.audit.enums import Action
+from apps.audit.services import Actor, Subject, record
+from apps.core.errors import Problem
+from apps.quarantine.models import RuleVersion
+from apps.quarantine.policy import HUB, SHIPPED, Rules, rules_of
+
+REASON_MAX = 2_000
+
+
+def version_at(at: datetime.datetime) -> RuleVersion | None:
+    """The version that holds at a moment; None: the set that ships."""
+    return RuleVersion.objects.filter(from_at__lte=at).order_by("-from_at").first()
+
+
+def in_force(at: datetime.datetime) -> Rules:
+    """The rule set that holds at a moment."""
+    version = version_at(at)
+    return HUB if version is None else rules_of(version.values)
+
+
+@transaction.atomic
+def put_rules_in_force(
+    *, values: dict[str, Any], from_at: datetime.datetime, reason: str, actor: Actor, now: datetime.datetime
+) -> RuleVersion:
+    """Let a rule set hold from a moment on, never before now. What was decided before keeps its rules.
+
+    Raises Problem `malformed` by field: a set that contradicts itself, no reason, a date that has passed or is taken.
+    """
+    reason = reason.strip()
+    if not reason or len(reason) > REASON_MAX:
+        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    if from_at < now:
+        raise Problem("malformed", f"from_at: {from_at:%Y-%m-%d %H:%M} has passed, name a later moment.", "from_at")
+    try:
+        rules = rules_of(values)
+    except ValueError as error:
+        raise Problem("malformed", str(error), str(error).partition(":")[0]) from None
+    shipped = next((key for key, known in SHIPPED.items() if known == rules), "")
+    before = in_force(from_at)
+    try:
+        with transaction.atomic():
+            version = RuleVersion.objects.create(
+                shipped=shipped, values=asdict(rules), from_at=from_at, reason=reason, by=actor.label, created_at=now
+            )
+    except IntegrityError:
+        raise Problem("malformed", "from_at: another set begins at that moment, name another.", "from_at") from None
+    changed = {name: value for name, value in asdict(rules).items() if value != getattr(before, name)}
+    record(
+        action=Action.RULES_CHANGED,
+        actor=actor,
+        subject=Subject("ruleversion", str(version.pk), f"flaky tests, from {from_at:%Y-%m-%d}"),
+        summary=f"Rules of flaky tests from {from_at:%Y-%m-%d}: {len(changed)} changed",
+        before={name: str(getattr(before, name)) for name in changed},
+        after={name: str(value) for name, value in changed.items()},
+        reason=reason,
+        now=now,
+    )
+    return version
