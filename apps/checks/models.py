@@ -1,5 +1,7 @@
 """What the hub says on upstream's pull requests: who asks for it, what it should say, what GitHub shows."""
 
+from typing import Any, ClassVar
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -40,6 +42,10 @@ class Outgoing(models.Model):
     changed_at = models.DateTimeField()
     error = models.CharField(max_length=500, blank=True)
 
+    # What an attempt keeps of the row as it begins, and which rows have come to say something else since.
+    CARRIED: ClassVar[dict[str, Any]] = {}
+    SAYS_NEWER: ClassVar[Q] = Q(pk__in=[])
+
     class Meta:
         abstract = True
 
@@ -47,8 +53,9 @@ class Outgoing(models.Model):
 class Check(Outgoing):
     """One name at one commit of the upstream repository: what it should say, and what GitHub shows of it.
 
-    `revision` counts what it should say; `sent_revision` is the last one that GitHub took. GitHub keeps a completed
-    check run completed, so a new run gets a new one: `github_id` is the newest.
+    `revision` counts what it should say; `taken_revision` is what the last attempt carries, `sent_revision` the last
+    one that GitHub took. GitHub keeps a completed check run completed, so a new run gets a new one: `github_id` is the
+    newest.
     """
 
     public_id = models.UUIDField(default=public_id, unique=True, editable=False)
@@ -65,6 +72,7 @@ class Check(Outgoing):
     summary = models.TextField()
     note = models.CharField(max_length=500, blank=True)
     revision = models.IntegerField(default=1)
+    taken_revision = models.IntegerField(default=0)
     created_at = models.DateTimeField()
 
     github_id = models.BigIntegerField(null=True, blank=True)
@@ -72,6 +80,9 @@ class Check(Outgoing):
     sent_status = models.CharField(max_length=20, choices=CheckStatus.choices, blank=True)
     sent_run = models.CharField(max_length=120, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
+
+    CARRIED: ClassVar[dict[str, Any]] = {"taken_revision": F("revision")}
+    SAYS_NEWER: ClassVar[Q] = ~Q(taken_revision=F("revision"))
 
     class Meta:
         constraints = [

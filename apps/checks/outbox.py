@@ -19,7 +19,7 @@ Row = TypeVar("Row", bound=Outgoing)
 def take(model: type[Row], pk: int, *, now: datetime.datetime) -> Row | None:
     """Claim a row whose time has come; None when it is not there to be claimed."""
     due = model._default_manager.filter(pk=pk, next_attempt_at__lte=clock.real(now))
-    return model._default_manager.get(pk=pk) if outbox.begin(due, now=now) else None
+    return model._default_manager.get(pk=pk) if outbox.begin(due, now=now, **model.CARRIED) else None
 
 
 def finish(row: Outgoing, *, now: datetime.datetime, error: str = "", **values: Any) -> bool:
@@ -38,8 +38,12 @@ def after_failure(row: Outgoing, *, asked: float, now: datetime.datetime) -> dic
 
 @transaction.atomic
 def sweep(model: type[Outgoing], topic: str, *, now: datetime.datetime) -> int:
-    """Take back what lost its worker, wake what is due. Returns how many were woken."""
+    """Take back what lost its worker, wake what is due. Returns how many were woken.
+
+    Given up is what was tried often enough; what a row has come to say meanwhile was never tried, and begins anew.
+    """
     died = outbox.abandoned(model._default_manager.all(), now=now)
+    died.filter(model.SAYS_NEWER).update(attempts=0, state=SendState.PENDING, error=outbox.LOST, next_attempt_at=now)
     died.filter(attempts__gte=ATTEMPTS_MAX).update(state=SendState.GIVEN_UP, error=outbox.LOST, changed_at=now)
     died.update(state=SendState.PENDING, error=outbox.LOST, next_attempt_at=now)
     due = model._default_manager.filter(state=SendState.PENDING, next_attempt_at__lte=now).order_by("next_attempt_at")

@@ -299,7 +299,8 @@ def _publish(check: Check, now: datetime.datetime) -> int:
         sent_status=check.sent_status, sent_run=check.sent_run, status=check.status, run=check.run
     )
     if needs_new:
-        made = _made_before(check) if check.attempts > 1 else None
+        # An earlier attempt without a good end, of this revision or of one before, has left its words.
+        made = _made_before(check) if check.attempts > 1 or check.error else None
         if made is None:
             return client().create_check_run(upstream, fields | {"name": check.name, "head_sha": check.head_sha})
     else:

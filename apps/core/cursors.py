@@ -5,6 +5,7 @@ meanwhile neither repeat one nor hide one.
 """
 
 import base64
+import datetime
 import json
 from collections.abc import Callable
 from typing import Any
@@ -121,11 +122,13 @@ def _place(request: Request, found: QuerySet[Any]) -> tuple[bool, Any, int] | No
     try:
         is_back, value, pk = json.loads(base64.urlsafe_b64decode(text.encode()))
         value = _column(found).to_python(value)
+        if isinstance(value, datetime.datetime):
+            value = value.astimezone(datetime.UTC)  # a zone can lead out of the calendar
         if type(is_back) is not bool or type(pk) is not int or abs(pk) >= _INT64 or value is None:
             raise ValueError
         if (isinstance(value, int) and abs(value) >= _INT64) or (isinstance(value, str) and UNSTORABLE.search(value)):
             raise ValueError
-    except (ValueError, TypeError, RecursionError, ValidationError):
+    except (ValueError, TypeError, OverflowError, RecursionError, ValidationError):
         raise Problem("malformed", _CURSOR_UNREADABLE, "cursor") from None
     return is_back, value, pk
 

@@ -24,10 +24,10 @@ WORDS_MAX = 500
 LOST = "the worker was lost while sending"
 
 
-def begin(row: QuerySet[Any], *, now: datetime.datetime) -> bool:
+def begin(row: QuerySet[Any], *, now: datetime.datetime, **values: Any) -> bool:
     """Take a pending row for an attempt. False where it is not there to be taken."""
-    taken = row.filter(state=PENDING).update(state=SENDING, attempts=F("attempts") + 1, changed_at=clock.real(now))
-    return taken == 1
+    begun = {"state": SENDING, "attempts": F("attempts") + 1, "changed_at": clock.real(now)}
+    return row.filter(state=PENDING).update(**begun, **values) == 1
 
 
 def finish(row: QuerySet[Any], *, attempt: int, error: str, now: datetime.datetime, **values: Any) -> bool:

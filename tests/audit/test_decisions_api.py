@@ -1,5 +1,6 @@
 """`GET /api/v1/decisions/`: the public log, for programs."""
 
+import base64
 import csv
 from typing import Any
 
@@ -11,7 +12,7 @@ from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from tests.factories.events import event
 from tests.factories.jobs import days_ago
-from tests.factories.pages import problem
+from tests.factories.pages import problem, problem_body
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/decisions/"
@@ -72,3 +73,10 @@ def test_it_asks_as_often_for_one_row_as_for_three(
         event()
     with django_assert_num_queries(1):
         client.get(URL, {"format": kind})
+
+
+@pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "1e400"])
+def test_a_cursor_with_no_number_of_ours_is_refused(client: Client, three: list[Event], value: str) -> None:
+    cursor = base64.urlsafe_b64encode(f"[false, {value}, 1]".encode()).decode()
+    detail = "cursor: cannot be read. Take it from `next` or `previous`."
+    assert problem(client.get(URL, {"cursor": cursor})) == problem_body("malformed", detail, "cursor")

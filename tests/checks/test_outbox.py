@@ -228,9 +228,27 @@ def test_an_attempt_that_ends_after_it_was_taken_back_overwrites_nothing(check: 
 
 
 def test_one_that_kills_its_worker_each_time_is_given_up_too(check: Check) -> None:
-    Check.objects.update(state="sending", attempts=ATTEMPTS_MAX)
+    Check.objects.update(state="pending", attempts=ATTEMPTS_MAX - 1)
+    assert outbox.take(Check, check.pk, now=now()) is not None
     assert outbox.sweep(Check, "check_pending", now=seconds_later(SENDING_LOST_SECONDS + 1)) == 0
     assert row(check) == ("given_up", ATTEMPTS_MAX, LOST, 0)
+
+
+def test_what_changes_while_the_last_attempt_loses_its_worker_is_sent_after_that(
+    check: Check, github: GitHubStandIn
+) -> None:
+    """The start was tried often enough; the end was never tried, and a started check run would block its commit."""
+    Check.objects.update(state="pending", attempts=ATTEMPTS_MAX - 1)
+    taken = outbox.take(Check, check.pk, now=now())
+    assert taken is not None
+    made = services._publish(taken, now())
+    ends(check)
+    later = seconds_later(SENDING_LOST_SECONDS + 1)
+    assert outbox.sweep(Check, "check_pending", now=later) == 1
+    assert row(check) == ("pending", 0, LOST, 0)
+    assert send(check, at=later) is SendState.SENT
+    assert (row(check), shown(github)) == (("sent", 1, "", 2), [(BUILD, "failure", "Failed")])
+    assert [run["id"] for run in github.check_runs] == [made]
 
 
 def test_the_sweep_wakes_what_lost_its_task(check: Check, github: GitHubStandIn) -> None:

@@ -1,5 +1,6 @@
 """`GET /api/v1/jobs/`: jobs for programs, as JSON and CSV."""
 
+import base64
 import csv
 import datetime
 import re
@@ -190,3 +191,10 @@ def test_it_asks_as_often_for_one_row_as_for_three(
         job(made["acme/torch"], "success", dispatch=dispatch(made["acme/torch"]), job_name=f"j{number}")
     with django_assert_num_queries(1):
         client.get(URL, {"format": kind})
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_cursor_beyond_the_calendar_is_refused(client: Client, made: dict[str, Repository], moment: str) -> None:
+    cursor = base64.urlsafe_b64encode(f'[false, "{moment}", 1]'.encode()).decode()
+    detail = "cursor: cannot be read. Take it from `next` or `previous`."
+    assert problem(client.get(URL, {"cursor": cursor})) == problem_body("malformed", detail, "cursor")
