@@ -18,6 +18,7 @@ PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VI
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
+DECLARE = Permission.OUTCOME_DECLARE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
@@ -28,7 +29,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT}),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
-            | {REPORT, TAKE_DOWN},
+            | {REPORT, TAKE_DOWN, DECLARE},
             set(),
         ),
         Role.OPERATOR: (
@@ -37,7 +38,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, *OUTBOX},
+            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, DECLARE, *OUTBOX},
             set(),
         ),
     }

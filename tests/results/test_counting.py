@@ -19,7 +19,7 @@ from apps.results import services, tasks
 from apps.results.metrics import BUCKETS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
-from tests.factories.figures import counted
+from tests.factories.figures import counted, of_jobs
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +96,7 @@ def kestrel() -> Repository:
 
 def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
     services.count_days([(repository.pk, day)], now=NOON)
-    return {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
+    return {row.scope: of_jobs(counted(row)) for row in DayFigures.objects.filter(repository=repository, day=day)}
 
 
 def buckets(**counts: int) -> dict[str, int]:
@@ -287,7 +287,9 @@ def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
 
 
 def in_order(sums: Counted) -> Counted:
-    return dataclasses.replace(sums, runs=tuple(sorted(sums.runs)))
+    return dataclasses.replace(
+        sums, runs=tuple(sorted(sums.runs)), upstream_runs=tuple(sorted(sums.upstream_runs))
+    )
 
 
 def test_another_repository_is_not_counted(kestrel: Repository) -> None:
@@ -301,6 +303,8 @@ def test_counting_again_replaces_and_an_emptied_scope_goes(kestrel: Repository) 
     Run(kestrel, event="push").job("build", 1, 5)
     count(kestrel)
     job.delete()
+    assert {scope: sums.rows for scope, sums in count(kestrel).items()} == {"pull_request": 0, "push": 1}
+    job.dispatch.delete()
     assert set(count(kestrel)) == {"push"}
 
 
