@@ -20,9 +20,8 @@ FIGURES = ("identity", "timing", "conclusion", "counts")
 
 class JobOut(serializers.Serializer[Any]):
     """A job. `conclusion` and times are null while they are not known; seconds are by the hub's clock; `bucket` is
-    where it counts; `superseded_by` is `attempt` or `push` where a later attempt took its place or a newer push cancelled
-    it; `trust` says how far each
-    of its figures can be trusted; `url` is its page here."""
+    where it counts; `superseded_by` is `attempt` where a later attempt took its place, `push` where a newer push
+    cancelled it; `trust` says how far each of its figures can be trusted; `url` is its page here."""
 
     id = serializers.UUIDField(source="public_id")
     repository = serializers.CharField(source="repository.full_name")

@@ -1,7 +1,7 @@
 """Where a job counts in figures, over where its conclusion alone would put it: the one definition, in SQL.
 
-In this order: a later attempt took its place (superseding.py); a newer push cancelled it; it was silent while the hub was
-out; a maintainer declared what it is meant to be (declared.py).
+In this order: a later attempt took its place (superseding.py); a newer push cancelled it; it was silent while the hub
+was out; a maintainer declared what it is meant to be (declared.py).
 """
 
 from apps.relay.enums import Bucket, Declared, Flag
@@ -12,7 +12,7 @@ from apps.relay.superseding import SUPERSEDED, superseded_sql
 BY_ATTEMPT, BY_PUSH = "attempt", "push"
 INFORMATIONAL, UNEXPECTED = "informational", "unexpected"
 
-# Cancelled after a newer commit of its pull request, or of its ref, had come. Cancelled without one says nothing of why.
+# Cancelled after a newer commit of its pull request, or of its ref, had come. Without one nobody knows why.
 _BY_PUSH = f"""({{job}}.bucket = '{Bucket.CANCELLED.value}' AND (EXISTS (
     SELECT 1 FROM relay_dispatch x JOIN relay_delivery d ON d.id = x.delivery_id
         JOIN relay_delivery n ON n.pr_number = d.pr_number
@@ -50,10 +50,7 @@ def cancelled_by_push_sql(job: str) -> str:
 
 def superseded_by_sql(job: str) -> str:
     """Over a row of relay_job: `attempt`, `push`, or null where nothing took its place."""
-    return (
-        f"CASE WHEN {superseded_sql(job)} THEN '{BY_ATTEMPT}' "
-        f"WHEN {cancelled_by_push_sql(job)} THEN '{BY_PUSH}' END"
-    )
+    return f"CASE WHEN {superseded_sql(job)} THEN '{BY_ATTEMPT}' WHEN {cancelled_by_push_sql(job)} THEN '{BY_PUSH}' END"
 
 
 def counts_as_sql(job: str) -> str:

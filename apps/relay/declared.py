@@ -88,7 +88,9 @@ def withdraw_outcome(*, declared: DeclaredOutcome, reason: str, actor: Actor, no
 def _check_times(starts_at: datetime.datetime, ends_at: datetime.datetime, now: datetime.datetime) -> None:
     if starts_at < now - FURTHEST_BACK:
         raise Problem(
-            "malformed", f"starts_at: saw {starts_at:%Y-%m-%d}, send {FURTHEST_BACK.days} days ago or later.", "starts_at"
+            "malformed",
+            f"starts_at: saw {starts_at:%Y-%m-%d}, send {FURTHEST_BACK.days} days ago or later.",
+            "starts_at",
         )
     if not max(starts_at, now) < ends_at <= starts_at + LONGEST:
         raise Problem(

@@ -25,8 +25,8 @@ from apps.relay.selectors import declared_of, declared_or_404
 @require_http_methods(["GET", "POST"])
 def declared(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """`/repositories/<owner>/<name>/declared/`: jobs that are meant to go wrong, or say nothing. POST `act` for
-    maintainers: `declare` (`workflow`, `job_name`, `outcome`, `reason`, `starts_at`, `ends_at`), `withdraw` (`declared`,
-    `reason`)."""
+    maintainers: `declare` (`workflow`, `job_name`, `outcome`, `reason`, `starts_at`, `ends_at`), `withdraw`
+    (`declared`, `reason`)."""
     user: Any = request.user
     repository = repository_or_404(owner, name)
     may_declare = user.is_authenticated and user.may(Permission.OUTCOME_DECLARE)

@@ -27,8 +27,8 @@ class MetricsTable(SheetView):
     """`GET /api/v1/metrics/?format=`: what every figure is.
 
     200 `{"kinds": [{"key", "title", "meaning"}], "results": [{"key", "title", "unit", "counts", "definition",
-    "population", "numerator", "denominator", "of", "clock", "treatments", "upstream", "url"}]}`: `treatments` says for each
-    kind of job what happens to it, `upstream` is upstream's own formula in words, null where it has no such figure.
+    "population", "numerator", "denominator", "of", "clock", "treatments", "upstream", "url"}]}`: `treatments` says for
+    each kind of job what happens to it, `upstream` is upstream's own formula in words, null where it has none.
     """
 
     access = Open.PUBLIC

@@ -1,8 +1,8 @@
 """The SQL behind metrics.Counted: days of repositories, counted from their jobs and written in one statement.
 
 A job belongs to the UTC day on which the hub first saw it, a run to the day of its first job. Which jobs are superseded
-is defined in apps/relay/superseding.py, where else a job counts in apps/relay/counted.py. A run with an end that the hub
-inferred, or that a newer push cut short, has no known end. A dispatch belongs to the day on which GitHub took it.
+is defined in apps/relay/superseding.py, where else a job counts in apps/relay/counted.py. A run with an end that the
+hub inferred, or that a newer push cut short, has no known end. A dispatch belongs to the day on which GitHub took it.
 """
 
 from apps.relay.counted import INFORMATIONAL, cancelled_by_push_sql, own_bucket_sql
@@ -80,7 +80,8 @@ _ANSWERS = {
     "undecided": "COUNT(*) FILTER (WHERE NOT is_answered AND is_open)",
 }
 assert set(_SUMS) | set(_ANSWERS) == {*BUCKETS, *COUNTS, "last_callback_at"}
-assert set(_ANSWERS) == set(ANSWERS) and set(_UPSTREAM) == set(UPSTREAM_COUNTS)
+assert set(_ANSWERS) == set(ANSWERS)
+assert set(_UPSTREAM) == set(UPSTREAM_COUNTS)
 # Counts of what a day has nothing of: all 0. It has no last callback.
 _NUMBERS = (*(name for name in _SUMS if name != "last_callback_at"), *_ANSWERS, *_UPSTREAM)
 _RUNS = ("runs", "upstream_runs")
@@ -105,6 +106,10 @@ SELECT pg_advisory_xact_lock((repository_id %% 2147483648)::int, day - date '200
 FROM (SELECT * FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day) ORDER BY 1, 2) AS day
 """
 
+_OF_JOBS = ", ".join(f"{sql} AS {name}" for name, sql in _SUMS.items())
+_OF_UPSTREAM = ", ".join(f"{sql} AS {name}" for name, sql in _UPSTREAM.items())
+_OF_ANSWERS = ", ".join(f"{sql} AS {name}" for name, sql in _ANSWERS.items())
+
 # A run of a day brings its other jobs with it, whenever they were seen: they say to which day the run belongs. OFFSET 0
 # keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has, and would read the whole
 # table.
@@ -122,8 +127,8 @@ WITH day AS (
 ), job AS MATERIALIZED (
     SELECT j.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date AS day,
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
-        j.id, j.delivery_id, j.run_id, j.job_name, j.status, j.conclusion, j.bucket AS said, {own_bucket_sql("j")} AS bucket,
-        j.run_attempt, j.start_seen_at AS start_heard_at, j.first_seen_at,
+        j.id, j.delivery_id, j.run_id, j.job_name, j.status, j.conclusion, j.bucket AS said,
+        {own_bucket_sql("j")} AS bucket, j.run_attempt, j.start_seen_at AS start_heard_at, j.first_seen_at,
         j.reported_started_at, j.reported_completed_at,
         CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
@@ -141,11 +146,12 @@ WITH day AS (
     )::int AS seconds
     FROM job WHERE run_attempt = 1
     GROUP BY repository_id, delivery_id, run_id, scope
-    HAVING BOOL_AND(completed_at IS NOT NULL AND NOT by_push) AND BOOL_OR(start_seen_at IS NOT NULL) AND NOT BOOL_OR(is_late)
+    HAVING BOOL_AND(completed_at IS NOT NULL AND NOT by_push) AND BOOL_OR(start_seen_at IS NOT NULL)
+        AND NOT BOOL_OR(is_late)
 ), runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY 1, 2, 3
 ), counted AS MATERIALIZED (
-    SELECT repository_id, day, scope, {", ".join(f"{sql} AS {name}" for name, sql in _SUMS.items())}
+    SELECT repository_id, day, scope, {_OF_JOBS}
     FROM job JOIN day USING (repository_id, day)
     GROUP BY 1, 2, 3
 ), told AS (
@@ -153,7 +159,7 @@ WITH day AS (
     WHERE status = 'completed' AND reported_started_at IS NOT NULL
     ORDER BY repository_id, run_id, job_name, run_attempt DESC, id
 ), upstream AS MATERIALIZED (
-    SELECT u.repository_id, u.day, u.scope, {", ".join(f"{sql} AS {name}" for name, sql in _UPSTREAM.items())}
+    SELECT u.repository_id, u.day, u.scope, {_OF_UPSTREAM}
     FROM told u JOIN day USING (repository_id, day) JOIN platforms_repository r ON r.id = u.repository_id
     GROUP BY 1, 2, 3
 ), upstream_run AS (
@@ -186,7 +192,7 @@ WITH day AS (
             AND l.started_at <= x.sent_at AND (l.ended_at IS NULL OR l.ended_at > x.sent_at)
     )
 ), answers AS MATERIALIZED (
-    SELECT repository_id, day, scope, {", ".join(f"{sql} AS {name}" for name, sql in _ANSWERS.items())}
+    SELECT repository_id, day, scope, {_OF_ANSWERS}
     FROM dispatch GROUP BY 1, 2, 3
 ), told_of AS MATERIALIZED (
     SELECT repository_id, day, scope FROM counted UNION SELECT repository_id, day, scope FROM answers

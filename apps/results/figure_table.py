@@ -20,14 +20,16 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "cancelled_by_push",
         "cancelled by a newer push",
-        "Cancelled after a newer commit of its pull request, or of its ref, had reached the hub. It stands in the bucket "
-        "superseded.",
+        "Cancelled after a newer commit of its pull request, or of its ref, had reached the hub. It stands in the "
+        "bucket superseded.",
     ),
     Kind("cancelled", "cancelled alone", "Cancelled, and the hub knows of no newer push that asked for it."),
     Kind("skipped", "skipped", "GitHub's conclusion skipped: bucket neutral."),
     Kind("neutral", "neutral", "GitHub's conclusions neutral, stale and action_required: bucket neutral."),
     Kind("inferred", "ended by the hub", "Silent past its limit: bucket timed_out, until a real end replaces it."),
-    Kind("unheard", "silent while the hub was out", "The same, where the hub itself was out meanwhile: bucket unheard."),
+    Kind(
+        "unheard", "silent while the hub was out", "The same, where the hub itself was out meanwhile: bucket unheard."
+    ),
     Kind("contradicted", "contradicted", "A success that GitHub's record, its counts or its tests deny."),
     Kind("late", "webhook came late", "Its webhook was lost in an outage of the hub and fetched afterwards."),
     Kind("expected", "as declared", "Ended as a maintainer declared it is meant to (a job that is meant to fail)."),
@@ -88,7 +90,9 @@ _RATED = {
     "informational": OUT,
 }
 _FIRST = _RATED | {"rerun": "is what is counted; later attempts are left out"}
-_TIMEOUTS = _RATED | dict.fromkeys(("cancelled", "skipped", "neutral", "contradicted", "unexpected"), "of the denominator")
+_TIMEOUTS = _RATED | dict.fromkeys(
+    ("cancelled", "skipped", "neutral", "contradicted", "unexpected"), "of the denominator"
+)
 _TIMEOUTS |= {"inferred": PART, "expected": "of the denominator"}
 _TIMED = {
     "rerun": OUT,
@@ -119,8 +123,8 @@ METRICS: tuple[Metric, ...] = (
         title="Job pass rate",
         unit="share",
         counts="job",
-        definition="Ended jobs that count as success. Each job once, by its newest attempt; cancelled ones count as not "
-        "passed, unless a newer push cancelled them.",
+        definition="Ended jobs that count as success. Each job once, by its newest attempt; cancelled ones count as "
+        "not passed, unless a newer push cancelled them.",
         numerator="ended jobs that count as success",
         denominator="ended jobs",
         of="ended jobs",
@@ -167,8 +171,8 @@ METRICS: tuple[Metric, ...] = (
         of="ended jobs with a known run time",
         clock=SERVER,
         kinds=_TIMED,
-        upstream="Over three hours between both callbacks, over all completed jobs that did not time out, those without "
-        "a known run time included.",
+        upstream="Over three hours between both callbacks, over all completed jobs that did not time out, those "
+        "without a known run time included.",
     ),
     Metric(
         key="avg_queue_seconds",
@@ -182,8 +186,8 @@ METRICS: tuple[Metric, ...] = (
         of="first attempts that reported their start",
         clock=SERVER,
         kinds=_QUEUED,
-        upstream="Over completed jobs, each run and job name once, by its highest completed attempt: a re-run has queued "
-        "since the dispatch.",
+        upstream="Over completed jobs, each run and job name once, by its highest completed attempt: a re-run has "
+        "queued since the dispatch.",
     ),
     Metric(
         key="e2e_seconds_p50",
@@ -205,8 +209,8 @@ METRICS: tuple[Metric, ...] = (
         title="Answer rate",
         unit="share",
         counts="dispatch",
-        definition="Dispatches that got a final callback. One that the hub may have missed by an outage of its own, and "
-        "one whose answer may still come, are left out.",
+        definition="Dispatches that got a final callback. One that the hub may have missed by an outage of its own, "
+        "and one whose answer may still come, are left out.",
         numerator="dispatches with a final callback",
         denominator="dispatches whose answer is due",
         of="dispatches whose answer is due",
@@ -226,4 +230,3 @@ METRICS: tuple[Metric, ...] = (
         kinds=_ANSWERS,
     ),
 )
-

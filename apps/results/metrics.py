@@ -48,11 +48,11 @@ class Counted:
     `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`, and so do jobs that
     were cancelled because of a newer push (`superseded_by_push` of them); jobs of which no end was heard because the
     hub itself was out in `unheard`. What a maintainer declared is a success where it came true (`as_declared` of them),
-    else `unexpected`; jobs declared to be `informational` are in no rate. `first_*` are the other first attempts that ended. `timed`
-    are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three hours. `queued`
-    are first attempts with a known queue time. `runs` holds one end-to-end time a run. Of the dispatches `sent` that ask
-    for an answer, `answered` had a final callback, and of `undecided` nobody can say yet. `upstream_*` is what upstream's
-    own formulas read.
+    else `unexpected`; jobs declared to be `informational` are in no rate. `first_*` are the other first attempts that
+    ended. `timed` are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three
+    hours. `queued` are first attempts with a known queue time. `runs` holds one end-to-end time a run. Of the
+    dispatches `sent` that ask for an answer, `answered` had a final callback, and of `undecided` nobody can say yet.
+    `upstream_*` is what upstream's own formulas read.
     """
 
     buckets: dict[str, int] = field(default_factory=dict)

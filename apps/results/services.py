@@ -46,7 +46,7 @@ def _columns(days: Collection[RepositoryDay]) -> dict[str, Any]:
 
 
 def recount(*, days: int, now: datetime.datetime) -> int:
-    """Count the last `days` UTC days of every repository that has jobs or dispatches on them. Returns how many repository days."""
+    """Count the last `days` UTC days of every repository that has jobs or dispatches on them. Returns how many."""
     start = datetime.datetime.combine(now.date() - datetime.timedelta(days=days - 1), _MIDNIGHT)
     with connection.cursor() as cursor:
         cursor.execute(

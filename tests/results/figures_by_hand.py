@@ -1,5 +1,5 @@
-"""Jobs of every kind on one day, and what they make of every figure: by our definitions and by upstream's, both reckoned
-by hand. Minutes after noon; GitHub took each dispatch at its `sent`.
+"""Jobs of every kind on one day, and what they make of every figure: by our definitions and by upstream's, both
+reckoned by hand. Minutes after noon; GitHub took each dispatch at its `sent`.
 
 Which dispatch is what:
  A  a run with a re-run, a skip, a neutral end, a success that is contradicted, and two legs under one name

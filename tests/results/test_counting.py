@@ -287,9 +287,7 @@ def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
 
 
 def in_order(sums: Counted) -> Counted:
-    return dataclasses.replace(
-        sums, runs=tuple(sorted(sums.runs)), upstream_runs=tuple(sorted(sums.upstream_runs))
-    )
+    return dataclasses.replace(sums, runs=tuple(sorted(sums.runs)), upstream_runs=tuple(sorted(sums.upstream_runs)))
 
 
 def test_another_repository_is_not_counted(kestrel: Repository) -> None:

@@ -92,4 +92,7 @@ def test_days_add_up_in_any_grouping(parts: list[Counted], cut: int) -> None:
     whole = metrics.add(parts)
     assert metrics.add([metrics.add(parts[:cut]), metrics.add(parts[cut:])]) == whole
     assert whole.rows == sum(part.rows for part in parts)
-    assert whole.ended + sum(whole.buckets[name] for name in ("in_progress", "superseded", "unheard", "informational")) == whole.rows
+    assert (
+        whole.ended + sum(whole.buckets[name] for name in ("in_progress", "superseded", "unheard", "informational"))
+        == whole.rows
+    )
