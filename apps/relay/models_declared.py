@@ -1,12 +1,21 @@
 """What maintainers declare that a job is meant to be."""
 
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Func, Q
 from django.db.models.functions import MD5
 
 from apps.core.ids import public_id
 from apps.platforms.models import Repository
 from apps.relay.enums import Declared
+
+
+class TimeRange(Func):
+    """From a time, included, until another, excluded."""
+
+    function = "TSTZRANGE"
+    output_field = DateTimeRangeField()
 
 
 class DeclaredOutcome(models.Model):
@@ -27,16 +36,26 @@ class DeclaredOutcome(models.Model):
 
     class Meta:
         ordering = ["-declared_at", "-id"]
-        constraints = [
-            # Times of one job's declarations may not overlap; services.declare holds them apart under the repository's
-            # lock, and two that begin at once are refused here.
-            models.UniqueConstraint(
+        indexes = [
+            models.Index(
                 F("repository"),
                 MD5("workflow"),
                 MD5("job_name"),
-                F("starts_at"),
                 condition=Q(withdrawn_at=None),
+                name="relay_declared_of_job",
+            ),
+        ]
+        constraints = [
+            # A job counts in one way: counted.py could not choose between two that hold at once.
+            ExclusionConstraint(
                 name="relay_declared_once",
+                expressions=[
+                    (F("repository"), RangeOperators.EQUAL),
+                    (MD5("workflow"), RangeOperators.EQUAL),
+                    (MD5("job_name"), RangeOperators.EQUAL),
+                    (TimeRange(F("starts_at"), F("ends_at")), RangeOperators.OVERLAPS),
+                ],
+                condition=Q(withdrawn_at=None),
             ),
             models.CheckConstraint(condition=Q(outcome__in=Declared.values), name="relay_declared_outcome"),
             models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="relay_declared_time"),

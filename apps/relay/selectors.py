@@ -58,9 +58,9 @@ def held_jobs(transfer: Transfer) -> QuerySet[Job]:
 
 
 def job_or_404(public_id: uuid.UUID) -> Job:
-    """A job by its public id."""
+    """A job by its public id, as `with_counts` has it."""
     try:
-        return jobs().get(public_id=public_id)
+        return with_counts(jobs()).get(public_id=public_id)
     except Job.DoesNotExist:
         raise Http404 from None
 

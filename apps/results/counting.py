@@ -129,7 +129,7 @@ WITH day AS (
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
         j.id, j.delivery_id, j.run_id, j.job_name, j.status, j.conclusion, j.bucket AS said,
         {own_bucket_sql("j")} AS bucket, j.run_attempt, j.start_seen_at AS start_heard_at, j.first_seen_at,
-        j.reported_started_at, j.reported_completed_at,
+        j.reported_started_at, j.reported_completed_at, 'absurd_times' = ANY(j.flags) AS is_absurd,
         CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
         'unheard' = ANY(j.flags) AS unheard,
@@ -166,7 +166,7 @@ WITH day AS (
     SELECT repository_id, MIN(day) AS day, scope, (
         MAX(upstream_queue) + EXTRACT(EPOCH FROM MAX(reported_completed_at) - MIN(reported_started_at))
     )::int AS seconds
-    FROM told GROUP BY repository_id, run_id, scope
+    FROM told WHERE NOT is_absurd GROUP BY repository_id, run_id, scope
 ), upstream_runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds
     FROM upstream_run WHERE seconds IS NOT NULL GROUP BY 1, 2, 3

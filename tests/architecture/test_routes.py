@@ -127,6 +127,7 @@ TABLES = (
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup", "relay/omission"),
+    "relay/declaredoutcome",
     *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
     *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
     *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),

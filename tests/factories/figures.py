@@ -1,6 +1,7 @@
 """Rollups as the counts that they hold."""
 
 import dataclasses
+from typing import Any
 
 from apps.results.metrics import ANSWERS, BUCKETS, COUNTS, UPSTREAM_COUNTS, Counted
 from apps.results.models import DayFigures
@@ -17,4 +18,5 @@ def counted(row: DayFigures) -> Counted:
 
 def of_jobs(whole: Counted) -> Counted:
     """Without dispatches and upstream's formulas: what the hub counts of jobs."""
-    return dataclasses.replace(whole, upstream_runs=(), **dict.fromkeys((*ANSWERS, *UPSTREAM_COUNTS), 0))
+    nothing: dict[str, Any] = dict.fromkeys((*ANSWERS, *UPSTREAM_COUNTS), 0)
+    return dataclasses.replace(whole, upstream_runs=(), **nothing)

@@ -176,6 +176,15 @@ def test_postgresql_refuses_what_no_form_lets_through(
         DeclaredOutcome.objects.create(repository=acme, declared_at=now(), **(values | changes))
 
 
+def test_postgresql_lets_one_declaration_of_a_job_hold_at_a_time(acme: Repository) -> None:
+    given = {"repository": acme, "workflow": "CI", "outcome": "failure", "reason": "So.", "declared_at": now()}
+    first = DeclaredOutcome.objects.create(**given, starts_at=now(), ends_at=now() + 2 * DAY)
+    DeclaredOutcome.objects.create(**given, starts_at=first.ends_at, ends_at=first.ends_at + DAY)
+    DeclaredOutcome.objects.create(**given, starts_at=now(), ends_at=now() + DAY, withdrawn_at=now())
+    with pytest.raises(IntegrityError, match="relay_declared_once"):
+        DeclaredOutcome.objects.create(**given, starts_at=now() + DAY, ends_at=now() + 3 * DAY)
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_it_asks_as_often_for_one_row_as_for_three(
     client: Client, acme: Repository, rows: int, django_assert_num_queries: Any

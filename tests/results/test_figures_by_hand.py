@@ -41,24 +41,24 @@ def at(minutes: float) -> datetime.datetime:
 def make(repository: Repository) -> None:
     """The fixture's rows of one repository."""
     sent: dict[str, Dispatch] = {}
-    for number, row in enumerate(by_hand.DISPATCHES, start=100):
+    for number, one in enumerate(by_hand.DISPATCHES, start=100):
         delivery = Delivery.objects.create(
-            delivery_id=f"d-{row.name}",
+            delivery_id=f"d-{one.name}",
             event="pull_request",
-            action=row.action,
+            action=one.action,
             state="fanned_out",
-            received_at=at(row.sent),
-            is_late=row.is_late,
-            pr_number=row.pr or number,
+            received_at=at(one.sent),
+            is_late=one.is_late,
+            pr_number=one.pr or number,
             head_sha=f"{number:040x}",
         )
-        sent[row.name] = Dispatch.objects.create(
+        sent[one.name] = Dispatch.objects.create(
             delivery=delivery,
             repository=repository,
             state="sent",
-            created_at=at(row.sent),
-            changed_at=at(row.sent),
-            sent_at=at(row.sent),
+            created_at=at(one.sent),
+            changed_at=at(one.sent),
+            sent_at=at(one.sent),
         )
     for row in by_hand.JOBS:
         ended = row.end is not None
@@ -126,7 +126,7 @@ def test_both_formulas_say_what_was_reckoned_by_hand(client: Client, field: dict
 
 
 def test_the_list_of_jobs_says_of_each_where_it_counts(client: Client, field: dict[str, Repository]) -> None:
-    rows = client.get("/api/v1/jobs/", {"repository": REPOSITORY, "limit": 100}).json()["results"]
+    rows = client.get("/api/v1/jobs/", {"repository": REPOSITORY, "limit": "100"}).json()["results"]
     counts = dict.fromkeys(ALL_BUCKETS, 0)
     for row in rows:
         counts[row["bucket"]] += 1
@@ -172,7 +172,9 @@ def shown(metric: figure_table.Metric, row: dict[str, Any]) -> tuple[str, str, s
 def written(unit: str, value: float | None) -> str:
     if value is None:
         return "no data"
-    return {"share": percent, "seconds": duration, "count": str}[unit](value)
+    if unit == "count":
+        return str(value)
+    return percent(value) if unit == "share" else duration(value)
 
 
 def test_the_page_of_figures_prints_the_table_and_the_api_answers_it(client: Client) -> None:

@@ -15,11 +15,13 @@ from apps.relay.lookups import close_silent, excuse, silent_runs
 from apps.relay.models import Dispatch, HubOutage, Job
 from apps.results import tasks
 from tests.factories.listing import listed, user
+from tests.factories.pages import Page
 from tests.relay.downstream import PAYLOAD, Downstream
 from tests.relay.test_callback import KESTREL, dispatch
 
 pytestmark = pytest.mark.django_db
 HOUR = datetime.timedelta(hours=1)
+TONE = {"success": "●", "informational": "○", "unexpected": "▲"}
 METRICS = f"/api/v1/repositories/{KESTREL}/metrics/"
 DECLARED = f"/repositories/{KESTREL}/declared/"
 
@@ -143,6 +145,8 @@ def test_cancelled_by_a_newer_push_is_told_apart_from_cancelled_alone(client: Cl
         "alone": ("cancelled", "cancelled", None),
         "build": ("cancelled", "superseded", "push"),
     }
+    page = Page(client.get(f"/jobs/{Job.objects.get(job_name='build').public_id}/"))
+    assert page.tables["figures"][2] == ("In figures", "◇ superseded a newer push cancelled it", "")
 
 
 def test_the_same_commit_sent_again_is_no_newer_push(client: Client, kestrel: Downstream) -> None:
@@ -197,7 +201,11 @@ def test_where_a_declared_job_counts(client: Client, kestrel: Downstream, outcom
     declare(client, outcome)
     assert figures(client)["buckets"] == {bucket: 1}
     assert client.get("/api/v1/jobs/", {"repository": KESTREL}).json()["results"][0]["bucket"] == bucket
-    assert Job.objects.get().bucket == "failure"
+    found = Job.objects.get()
+    assert found.bucket == "failure"
+    rows = Page(client.get(f"/jobs/{found.public_id}/")).tables["figures"]
+    said_of_it = ("In figures", f"{TONE[bucket]} {bucket} a maintainer declared what it is meant to be", "")
+    assert rows[1:3] == [("Conclusion", "■ failure", "○ self-reported"), said_of_it]
 
 
 def test_a_declaration_holds_for_exactly_its_job(client: Client, kestrel: Downstream) -> None:
