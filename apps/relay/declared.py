@@ -92,7 +92,7 @@ def _check_times(starts_at: datetime.datetime, ends_at: datetime.datetime, now: 
             f"starts_at: saw {starts_at:%Y-%m-%d}, send {FURTHEST_BACK.days} days ago or later.",
             "starts_at",
         )
-    if not max(starts_at, now) < ends_at <= starts_at + LONGEST:
+    if not (max(starts_at, now) < ends_at and ends_at - starts_at <= LONGEST):
         raise Problem(
             "malformed",
             f"ends_at: saw {ends_at:%Y-%m-%d %H:%M}, send a time to come, after starts_at and at most {LONGEST.days} "

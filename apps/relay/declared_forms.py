@@ -8,15 +8,14 @@ from django import forms
 from apps.relay.enums import Declared
 
 REASON_MAX, NAME_MAX = 2_000, 300
+EXACTLY = "Exactly as its callbacks spell it."
 
 
 class DeclareForm(forms.Form):
     """What a job is meant to be, from a day until a day (UTC, both included)."""
 
-    workflow = forms.CharField(max_length=NAME_MAX, help_text="Exactly as its callbacks spell it.")
-    job_name = forms.CharField(
-        max_length=NAME_MAX, required=False, label="Job name", help_text="Exactly as its callbacks spell it."
-    )
+    workflow = forms.CharField(max_length=NAME_MAX, strip=False, help_text=EXACTLY)
+    job_name = forms.CharField(max_length=NAME_MAX, strip=False, required=False, label="Job name", help_text=EXACTLY)
     outcome = forms.ChoiceField(label="It is", choices=Declared.choices)
     starts_at = forms.DateField(label="From", widget=forms.DateInput({"type": "date"}), help_text="UTC")
     ends_at = forms.DateField(label="Until", widget=forms.DateInput({"type": "date"}), help_text="UTC, included")

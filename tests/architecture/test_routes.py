@@ -88,6 +88,8 @@ ROUTES: dict[str, Access] = {
     "api/v1/repositories/<str:owner>/<str:name>/": Open.PUBLIC,
     "api/v1/repositories/<str:owner>/<str:name>/metrics/": Open.PUBLIC,
     "api/v1/repositories/<str:owner>/<str:name>/declared/": Open.PUBLIC,
+    "api/v1/repositories/<str:owner>/<str:name>/declare/": Permission.OUTCOME_DECLARE,
+    "api/v1/repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/": Permission.OUTCOME_DECLARE,
     "api/v1/metrics/": Open.PUBLIC,
     "api/v1/jobs/": Open.PUBLIC,
     "api/v1/decisions/": Open.PUBLIC,

@@ -8,6 +8,7 @@ from django.db import IntegrityError
 from django.test import Client
 
 from apps.accounts.policy import Role
+from apps.accounts.services import create_api_token
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core.clock import now
@@ -195,3 +196,80 @@ def test_it_asks_as_often_for_one_row_as_for_three(
         assert len(Page(client.get(URL)).tables["declared"]) == rows
     with django_assert_num_queries(2):
         assert len(client.get("/api/v1/repositories/acme/torch/declared/").json()["results"]) == rows
+
+
+@pytest.fixture
+def api(client: Client, acme: Repository) -> Any:
+    """Posts a maintainer's words to the API."""
+    token = create_api_token(user=user(Role.MAINTAINER, username="ada"), note="tests", actor=TESTS, now=now())
+
+    def post(path: str, body: dict[str, Any], **headers: str) -> Any:
+        url = f"/api/v1/repositories/acme/torch/{path}/"
+        given = {"HTTP_AUTHORIZATION": f"Bearer {token}"} | headers
+        return client.post(url, body, content_type="application/json", **given)  # type: ignore[arg-type]
+
+    return post
+
+
+def words(**changes: Any) -> dict[str, Any]:
+    today = now().replace(hour=0, minute=0, second=0, microsecond=0)
+    times = {"starts_at": today.isoformat(), "ends_at": (today + 9 * DAY).isoformat()}
+    return {"workflow": "CI", "job_name": " xfail ", "outcome": "failure", "reason": "It tests us."} | times | changes
+
+
+def test_a_maintainers_program_declares_and_withdraws(client: Client, api: Any) -> None:
+    given = words()
+    made = api("declare", given)
+    said = made.json()
+    assert (made.status_code, said["job_name"], said["outcome"], said["declared_by"], said["withdrawn_at"]) == (
+        200,
+        " xfail ",
+        "failure",
+        "ada",
+        None,
+    )
+    again = api("declare", given)
+    assert (again.status_code, again.json()["code"], again.json()["field"]) == (409, "already_declared", "job_name")
+    for _ in range(2):
+        taken = api(f"declared/{said['id']}/withdraw", {"reason": "A mistake."})
+        assert (taken.status_code, taken.json()["withdrawn_at"] is None) == (200, False)
+    listed_there = client.get("/api/v1/repositories/acme/torch/declared/").json()["results"]
+    assert listed_there == [taken.json()]
+    actions = Event.objects.filter(action__startswith="repository.outcome").order_by("seq")
+    assert list(actions.values_list("action", flat=True)) == [
+        "repository.outcome_declared",
+        "repository.outcome_withdrawn",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"outcome": "success"}, "outcome"),
+        ({"reason": ""}, "reason"),
+        ({"workflow": None}, "workflow"),
+        ({"job_name": "a\0b"}, "job_name"),
+        ({"starts_at": "soon"}, "starts_at"),
+        ({"starts_at": "0001-01-01T00:00:00+14:00"}, "starts_at"),
+        ({"ends_at": "2020-01-01T00:00:00Z"}, "ends_at"),
+    ],
+)
+def test_the_api_refuses_by_the_fields_name(api: Any, changes: dict[str, Any], field: str) -> None:
+    answer = api("declare", words(**changes))
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (400, "malformed", field)
+    assert DeclaredOutcome.objects.count() == 0
+
+
+def test_the_end_of_all_times_is_a_time(api: Any) -> None:
+    last = {"starts_at": "9999-06-01T00:00:00Z", "ends_at": "9999-12-31T23:59:59Z"}
+    assert api("declare", words(**last)).status_code == 200
+
+
+def test_the_api_lets_nobody_else_declare(client: Client, api: Any, acme: Repository) -> None:
+    assert api("declare", words(), HTTP_AUTHORIZATION="").status_code == 401
+    vendor = create_api_token(user=member_of(acme.platform), note="tests", actor=TESTS, now=now())
+    assert api("declare", words(), HTTP_AUTHORIZATION=f"Bearer {vendor}").status_code == 403
+    missing = "0198c000-0000-7000-8000-000000000000"
+    assert api(f"declared/{missing}/withdraw", {"reason": "So."}).status_code == 404
+    assert api(f"declared/{make(acme).public_id}/withdraw", {}).json()["field"] == "reason"
+    assert DeclaredOutcome.objects.filter(withdrawn_at=None).count() == 1
