@@ -230,11 +230,10 @@ def test_a_maintainers_program_declares_and_withdraws(client: Client, api: Any) 
     )
     again = api("declare", given)
     assert (again.status_code, again.json()["code"], again.json()["field"]) == (409, "already_declared", "job_name")
-    for _ in range(2):
-        taken = api(f"declared/{said['id']}/withdraw", {"reason": "A mistake."})
-        assert (taken.status_code, taken.json()["withdrawn_at"] is None) == (200, False)
+    taken, again = (api(f"declared/{said['id']}/withdraw", {"reason": "A mistake."}) for _ in range(2))
+    assert (taken.status_code, again.status_code, taken.json()["withdrawn_at"] is None) == (200, 200, False)
     listed_there = client.get("/api/v1/repositories/acme/torch/declared/").json()["results"]
-    assert listed_there == [taken.json()]
+    assert [taken.json()] == [again.json()] == listed_there
     actions = Event.objects.filter(action__startswith="repository.outcome").order_by("seq")
     assert list(actions.values_list("action", flat=True)) == [
         "repository.outcome_declared",
