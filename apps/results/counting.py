@@ -88,15 +88,25 @@ _RUNS = ("runs", "upstream_runs")
 _COLUMNS = ("last_callback_at", *_NUMBERS, *_RUNS)
 _CLOSED = ", ".join(f"('{event}', '{action}')" for event, action in UNANSWERED)
 
-# A job also tells on the day on which its dispatch went out.
-DISPATCH_DAYS = f"""
-WITH day AS (SELECT * FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day))
+# A job also tells on the day on which its dispatch went out, and on that to which its run belongs.
+TOUCHED_DAYS = f"""
+WITH day AS (
+    SELECT * FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day)
+), seen AS MATERIALIZED (
+    SELECT DISTINCT day.repository_id, j.delivery_id, j.run_id, j.dispatch_id FROM day, LATERAL (
+        SELECT delivery_id, run_id, dispatch_id FROM relay_job
+        WHERE repository_id = day.repository_id AND {_NOT_HELD}
+            AND first_seen_at >= day.day::timestamp AT TIME ZONE 'UTC'
+            AND first_seen_at < (day.day + 1)::timestamp AT TIME ZONE 'UTC' OFFSET 0
+    ) AS j
+)
 SELECT repository_id, day FROM day UNION
-SELECT day.repository_id, (x.sent_at AT TIME ZONE 'UTC')::date FROM day, LATERAL (
-    SELECT dispatch_id FROM relay_job WHERE repository_id = day.repository_id AND {_NOT_HELD}
-        AND first_seen_at >= day.day::timestamp AT TIME ZONE 'UTC'
-        AND first_seen_at < (day.day + 1)::timestamp AT TIME ZONE 'UTC' OFFSET 0
-) AS j JOIN relay_dispatch x ON x.id = j.dispatch_id WHERE x.sent_at IS NOT NULL
+SELECT seen.repository_id, (x.sent_at AT TIME ZONE 'UTC')::date FROM seen
+    JOIN relay_dispatch x ON x.id = seen.dispatch_id WHERE x.sent_at IS NOT NULL
+UNION SELECT seen.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date FROM seen, LATERAL (
+    SELECT first_seen_at FROM relay_job WHERE repository_id = seen.repository_id AND {_NOT_HELD}
+        AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
+) AS j
 """
 
 # One count of a day at a time: the later one reads what the earlier one has not seen. In order, so that none waits

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from apps.platforms.policy import PUBLIC_FROM
 from apps.relay.policy import SILENT_LIMIT_SECONDS
-from apps.results.counting import COUNT, DISPATCH_DAYS, LOCK
+from apps.results.counting import COUNT, LOCK, TOUCHED_DAYS
 from apps.results.metrics import OVERRUN_SECONDS
 
 RepositoryDay = tuple[int, datetime.date]
@@ -20,8 +20,8 @@ _AT_ONCE = 100
 
 @transaction.atomic
 def count_days(days: Iterable[RepositoryDay], *, now: datetime.datetime) -> None:
-    """Count UTC days of repositories (primary key, day) anew from their jobs and dispatches, and the days on which the
-    dispatches of these jobs were sent; a day that lost all of them loses its row.
+    """Count UTC days of repositories (primary key, day) anew from their jobs and dispatches; with them the days on
+    which these dispatches were sent, and the other days of these runs. A day that lost all of them loses its row.
 
     Idempotent; two counts of a day at once end as one, since each replaces it as a whole.
     """
@@ -34,7 +34,7 @@ def count_days(days: Iterable[RepositoryDay], *, now: datetime.datetime) -> None
         "now": now,
     }
     with connection.cursor() as cursor:
-        cursor.execute(DISPATCH_DAYS, values)
+        cursor.execute(TOUCHED_DAYS, values)
         values |= _columns(cursor.fetchall())
         cursor.execute(LOCK, values)
         cursor.execute(COUNT, values)

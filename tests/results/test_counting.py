@@ -254,6 +254,19 @@ def test_a_run_over_many_days_is_one_run_of_its_first_day(kestrel: Repository) -
     assert count(kestrel, TODAY + datetime.timedelta(days=5))["pull_request"].runs == ()
 
 
+def test_a_late_end_is_told_on_the_day_of_its_run(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 5)
+    late = run.job("package", 5 * 24 * 60)
+    assert count(kestrel)["pull_request"].runs == ()
+    Job.objects.filter(pk=late.pk).update(
+        status="completed", conclusion="success", bucket="success", completed_at=at(5 * 24 * 60 + 2)
+    )
+    count(kestrel, TODAY + datetime.timedelta(days=5))
+    # It queued for five days, and ended five days and a minute after the run's first start.
+    assert DayFigures.objects.get(day=TODAY, scope="pull_request").runs == [2 * 5 * 24 * 3_600 + 60]
+
+
 def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
     made = listed({"kestrel-demo/torch-kestrel": 2, "fen-demo/torch-fen": 2, "fen-demo/other": 2})
     one, other = made["fen-demo/torch-fen"], made["fen-demo/other"]
