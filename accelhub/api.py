@@ -6,7 +6,8 @@ from apps.audit.api import DecisionList
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
-from apps.results.api import MetricsView
+from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
+from apps.results.api import MetricsTable, MetricsView
 from apps.results.compare_api import CompareView
 from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
@@ -18,6 +19,14 @@ urlpatterns = [
     path("repositories/", RepositoryList.as_view(), name="repositories"),
     path("repositories/<str:owner>/<str:name>/", RepositoryDetail.as_view(), name="repository"),
     path("repositories/<str:owner>/<str:name>/metrics/", MetricsView.as_view(), name="metrics"),
+    path("repositories/<str:owner>/<str:name>/declared/", DeclaredView.as_view(), name="declared"),
+    path("repositories/<str:owner>/<str:name>/declare/", DeclareView.as_view(), name="declare"),
+    path(
+        "repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/",
+        WithdrawView.as_view(),
+        name="withdraw_declared",
+    ),
+    path("metrics/", MetricsTable.as_view(), name="metrics_table"),
     path("jobs/", JobList.as_view(), name="jobs"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("dispatches/", DispatchList.as_view(), name="dispatches"),

@@ -52,6 +52,7 @@ _MAINTAINER = frozenset(
         Permission.MEMBERSHIP_CHANGE,
         Permission.PARTICIPATION_CHANGE,
         Permission.LIMIT_CHANGE,
+        Permission.OUTCOME_DECLARE,
         Permission.REPORT_VIEW_PRIVATE,
         Permission.REPORT_REMOVE,
         Permission.HEALTH_VIEW,

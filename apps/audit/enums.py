@@ -19,6 +19,8 @@ class Action(models.TextChoices):
     FORWARD_RESENT = "forward.resent", "Result sent to the dashboard again"
     LIMIT_DECLARED = "repository.limit_declared", "Time limit declared"
     LIMIT_REMOVED = "repository.limit_removed", "Time limit removed"
+    OUTCOME_DECLARED = "repository.outcome_declared", "Job's outcome declared"
+    OUTCOME_WITHDRAWN = "repository.outcome_withdrawn", "Job's declared outcome withdrawn"
     PROBE_MARKED = "repository.probe_marked", "Marked as a probe"
     PROBE_UNMARKED = "repository.probe_unmarked", "No longer a probe"
     LEVEL_DECIDED = "repository.level_decided", "Level decided, not yet in force"

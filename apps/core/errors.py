@@ -37,6 +37,9 @@ CODES: dict[str, Code] = {
     "claims_contradict": Code(
         403, "The token contradicts the body", "Report a run from a job of that run, with that run's own token."
     ),
+    "already_declared": Code(
+        409, "The job's outcome is declared already", "Withdraw the earlier declaration, or choose another time."
+    ),
     "never_dispatched": Code(
         403,
         "This delivery was never dispatched to this repository",

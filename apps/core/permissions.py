@@ -12,6 +12,7 @@ class Permission(enum.StrEnum):
     TRANSFER_DECIDE = "transfer:decide"
     PROPOSAL_DECIDE = "proposal:decide"
     LIMIT_CHANGE = "limit:change"
+    OUTCOME_DECLARE = "outcome:declare"
     HEALTH_VIEW = "health:view"
     ALLOWLIST_VIEW = "allowlist:view"
     MEMBERSHIP_CHANGE = "membership:change"

@@ -7,7 +7,7 @@ from typing import Any
 from django.urls import reverse
 
 from apps.audit.models import Event
-from apps.core.templatetags.hub import STATUS, duration, percent
+from apps.core.templatetags.hub import STATUS, percent
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import LEVELS, MATURE, PUBLIC_FROM, UNLISTED, Level
 from apps.platforms.selectors import platforms_listed
@@ -16,8 +16,9 @@ from apps.relay import graph_selectors
 from apps.relay.models import Commit, MergeBase
 from apps.relay.policy import silent_hours
 from apps.relay.selectors import last_callbacks
-from apps.results.metrics import BUCKETS, METRICS, PULL_REQUESTS, Figure, Metric, add, figures, tone_of_rate
+from apps.results.metrics import BUCKETS, PARTS, PULL_REQUESTS, Figure, add, figures, tone_of_rate
 from apps.results.selectors import Window, platform_windows
+from apps.results.sheet import Row
 
 WINDOW_DAYS = 14
 STRIP_DAYS = 30
@@ -88,26 +89,18 @@ def tiles(groups: list[tuple[Level, list[OverviewRow]]], now: datetime.datetime)
 
 
 @dataclass(frozen=True)
-class FigureRow:
-    """One metric of a platform, with the rows it rests on."""
-
-    metric: Metric
-    figure: Figure
-
-    @property
-    def shown(self) -> str:
-        if self.figure.value is None:
-            return "no data"
-        return percent(self.figure.value) if self.metric.unit == "share" else duration(self.figure.value)
-
-
-@dataclass(frozen=True)
 class PlatformFigures:
     """A platform's figures over the window, its days, and where its rows went."""
 
     window: Window
-    rows: list[FigureRow]
+    rows: list[Row]
     strip: list[tuple[datetime.date, str, str]]
+
+    @property
+    def parts(self) -> list[tuple[int, str]]:
+        """(count, words) of what a bucket holds and its name does not say."""
+        counted = self.window.counted
+        return [(count, words) for part, words in PARTS.items() if (count := getattr(counted, part))]
 
     @property
     def buckets(self) -> list[tuple[str, int, str]]:
@@ -124,8 +117,7 @@ def figure_rows(platform: Platform, now: datetime.datetime) -> PlatformFigures:
         scope=PULL_REQUESTS, today=now.date(), days=WINDOW_DAYS, strip_days=STRIP_DAYS, platform=platform
     )
     window = windows.get(platform.pk, Window(WINDOW_DAYS))
-    found = window.figures
-    return PlatformFigures(window, [FigureRow(metric, found[metric.key]) for metric in METRICS], strip_of(window))
+    return PlatformFigures(window, window.sheet, strip_of(window))
 
 
 def strip_of(window: Window) -> list[tuple[datetime.date, str, str]]:

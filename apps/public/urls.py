@@ -15,5 +15,6 @@ urlpatterns = [
     path("staff/components/", components.components, name="components"),
     path("docs/first-callback/", views.first_callback, name="first_callback"),
     path("status/", status.status, name="status"),
+    path("policy/metrics/", views.metrics_table, name="metrics"),
     path("policy/", views.policy, name="policy"),
 ]

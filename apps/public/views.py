@@ -44,7 +44,7 @@ from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
-from apps.results import metrics, report_selectors
+from apps.results import figure_table, metrics, report_selectors
 from apps.results import selectors as results_selectors
 from apps.results.coverage import RULES
 
@@ -228,6 +228,13 @@ def first_callback(request: HttpRequest) -> HttpResponse:
 
 
 @public
+def metrics_table(request: HttpRequest) -> HttpResponse:
+    """`/policy/metrics/`: what every figure is, printed from the table that is computed by."""
+    context = {"metrics": figure_table.METRICS, "kinds": figure_table.KINDS}
+    return render(request, "public/metrics.html", context)
+
+
+@public
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     context = {
@@ -256,7 +263,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "pipeline_claims": buildkite.CLAIMS,
         "callbacks_per_minute": limits.CALLBACKS_PER_MINUTE,
         "codes": CODES,
-        "metrics": metrics.METRICS,
+        "metrics": figure_table.METRICS,
         "coverage_rules": RULES,
     }
     return render(request, "public/policy.html", context)

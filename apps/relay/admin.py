@@ -8,7 +8,17 @@ from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
 from apps.relay import admin_adoption, admin_upstream
-from apps.relay.models import Callback, CommitLookup, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
+from apps.relay.models import (
+    Callback,
+    CommitLookup,
+    DeclaredOutcome,
+    Delivery,
+    Dispatch,
+    Job,
+    Omission,
+    Rejection,
+    TimeLimit,
+)
 
 # Django looks for tables here; these two files hold more of them.
 __all__ = ["admin_adoption", "admin_upstream"]
@@ -63,6 +73,13 @@ class RejectionAdmin(ReadOnly):
 @admin.register(TimeLimit, site=site)
 class TimeLimitAdmin(ReadOnly):
     list_display = ("repository", "job_name", "seconds", "declared_at")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "job_name")
+
+
+@admin.register(DeclaredOutcome, site=site)
+class DeclaredOutcomeAdmin(ReadOnly):
+    list_display = ("repository", "workflow", "job_name", "outcome", "starts_at", "ends_at", "withdrawn_at")
     list_select_related = ("repository",)
     search_fields = ("repository__full_name", "job_name")
 

@@ -12,18 +12,16 @@ from apps.core.cursors import listed, read_filters
 from apps.core.permissions import Open
 from apps.core.sheets import SheetView
 from apps.relay import selectors
-from apps.relay.enums import Flag
 from apps.relay.forms import JobForm
 from apps.relay.models import Job
-from apps.relay.superseding import SUPERSEDED
 
 FIGURES = ("identity", "timing", "conclusion", "counts")
 
 
 class JobOut(serializers.Serializer[Any]):
     """A job. `conclusion` and times are null while they are not known; seconds are by the hub's clock; `bucket` is
-    where it counts, `superseded` for an earlier attempt that a later one took the place of; `trust` says how far each
-    of its figures can be trusted; `url` is its page here."""
+    where it counts; `superseded_by` is `attempt` where a later attempt took its place, `push` where a newer push
+    cancelled it; `trust` says how far each of its figures can be trusted; `url` is its page here."""
 
     id = serializers.UUIDField(source="public_id")
     repository = serializers.CharField(source="repository.full_name")
@@ -37,7 +35,7 @@ class JobOut(serializers.Serializer[Any]):
     leg = serializers.CharField()
     status = serializers.CharField()
     conclusion = serializers.SerializerMethodField()
-    bucket = serializers.SerializerMethodField()
+    bucket = serializers.CharField(source="counts_as")
     flags = serializers.ListField(child=serializers.CharField())
     trust = serializers.SerializerMethodField()
     reported_started_at = serializers.DateTimeField()
@@ -46,16 +44,15 @@ class JobOut(serializers.Serializer[Any]):
     completed_at = serializers.DateTimeField()
     queue_seconds = serializers.FloatField()
     execution_seconds = serializers.FloatField()
-    superseded = serializers.BooleanField(source="is_superseded")
+    superseded = serializers.SerializerMethodField()
+    superseded_by = serializers.CharField()
     url = serializers.SerializerMethodField()
 
     def get_conclusion(self, job: Job) -> str | None:
         return job.conclusion or None
 
-    def get_bucket(self, job: Job) -> str:
-        if job.is_superseded:  # type: ignore[attr-defined]
-            return SUPERSEDED
-        return Flag.UNHEARD.value if Flag.UNHEARD in job.flags else job.bucket
+    def get_superseded(self, job: Job) -> bool:
+        return job.superseded_by is not None  # type: ignore[attr-defined]
 
     def get_trust(self, job: Job) -> dict[str, str]:
         return {name: job.trust[name] for name in FIGURES}
@@ -77,7 +74,7 @@ class JobList(SheetView):
         *("id", "repository", "delivery_id", "event", "run_id", "run_attempt", "workflow", "job_name", "check_run_id"),
         *("leg", "status", "conclusion", "bucket", "flags", *(f"trust.{figure}" for figure in FIGURES)),
         *("reported_started_at", "reported_completed_at", "first_seen_at", "completed_at"),
-        *("queue_seconds", "execution_seconds", "superseded", "url"),
+        *("queue_seconds", "execution_seconds", "superseded", "superseded_by", "url"),
     )
 
     def get(self, request: Request) -> Response:

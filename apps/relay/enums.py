@@ -99,3 +99,12 @@ class Conclusion(models.TextChoices):
     TIMED_OUT = "timed_out", "timed out"
     CANCELLED = "cancelled", "cancelled"
     NEUTRAL = "neutral", "neutral"
+
+
+class Declared(models.TextChoices):
+    """What a maintainer may declare a job to be. All but the last are buckets in which it is meant to end."""
+
+    FAILURE = "failure", "meant to fail"
+    CANCELLED = "cancelled", "meant to be cancelled"
+    TIMED_OUT = "timed_out", "meant to time out"
+    INFORMATIONAL = "informational", "informational: counts in no rate"

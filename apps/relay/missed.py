@@ -11,11 +11,15 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import TruncDate
 
 from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
 from apps.core.github import GitHubRefused, GitHubUnavailable, HookDelivery, RepositoryIdentity, client
+from apps.core.wakeups import wake
 from apps.relay import modes, policy
-from apps.relay.models import Delivery, DeliveryLog, HubOutage, MissedDelivery, MissedState, UnreadLog
+from apps.relay.enums import DispatchState
+from apps.relay.models import Delivery, DeliveryLog, Dispatch, HubOutage, MissedDelivery, MissedState, UnreadLog
+from apps.relay.topics import JOB_CHANGED
 
 log = logging.getLogger(__name__)
 
@@ -115,16 +119,31 @@ def _remember(logged: Iterable[HookDelivery], upstream: RepositoryIdentity, now:
     known = set(MissedDelivery.objects.filter(delivery_id__in=first).values_list("delivery_id", flat=True))
     taken = {one.delivery_id for one in ours if one.was_taken}
     missing = [one for one in first.values() if one.delivery_id not in stored | known | taken]
+    outages = {}
     for one in sorted(missing, key=lambda one: one.at):
+        outage = _outage_at(one.at)
+        outages[outage.pk] = outage
         MissedDelivery.objects.create(
             delivery_id=one.delivery_id,
-            outage=_outage_at(one.at),
+            outage=outage,
             github_id=one.github_id,
             event=one.event,
             delivered_at=one.at,
             due_at=now,
         )
+    for outage in outages.values():
+        _count_answers_anew(outage, now)
     return len(missing)
+
+
+def _count_answers_anew(outage: HubOutage, now: datetime.datetime) -> None:
+    """Have the days counted anew of dispatches whose answer the hub may have missed in this outage."""
+    silent = datetime.timedelta(seconds=policy.SILENT_LIMIT_SECONDS)
+    touched = Dispatch.objects.filter(
+        state=DispatchState.SENT, sent_at__gte=outage.started_at - silent, sent_at__lte=outage.ended_at
+    )
+    days = touched.annotate(day=TruncDate("sent_at", tzinfo=datetime.UTC)).values_list("repository_id", "day")
+    wake(JOB_CHANGED, sorted(f"{repository_id}:{day}" for repository_id, day in days.distinct()), now=now)
 
 
 def _outage_at(at: datetime.datetime) -> HubOutage:

@@ -415,6 +415,7 @@ from apps.relay.models_adoption import (  # noqa: E402
     Intent,
     SeenCheck,
 )
+from apps.relay.models_declared import DeclaredOutcome  # noqa: E402
 from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # noqa: E402
 from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState, UnreadLog  # noqa: E402
 
@@ -424,6 +425,7 @@ __all__ = [
     "Commit",
     "CommitLookup",
     "Comparison",
+    "DeclaredOutcome",
     "Delivery",
     "DeliveryLog",
     "Difference",

@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from apps.relay import dispatch_views, limit_views
+from apps.relay import declared_views, dispatch_views, limit_views
 
 app_name = "relay_pages"
 urlpatterns = [
     path("repositories/<str:owner>/<str:name>/limits/", limit_views.limits, name="limits"),
+    path("repositories/<str:owner>/<str:name>/declared/", declared_views.declared, name="declared"),
     path("dispatches/", dispatch_views.dispatches, name="dispatches"),
 ]

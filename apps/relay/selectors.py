@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import BooleanField, Count, Exists, Min, OuterRef, Prefetch, Q, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
@@ -17,8 +18,9 @@ from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository, Transfer
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows, probes
+from apps.relay.counted import counts_as_sql, superseded_by_sql
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
+from apps.relay.models import Callback, DeclaredOutcome, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
 from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, silent_hours, worst_bucket
 from apps.relay.superseding import superseded_sql
 
@@ -56,9 +58,9 @@ def held_jobs(transfer: Transfer) -> QuerySet[Job]:
 
 
 def job_or_404(public_id: uuid.UUID) -> Job:
-    """A job by its public id."""
+    """A job by its public id, as `with_counts` has it."""
     try:
-        return jobs().get(public_id=public_id)
+        return with_counts(jobs()).get(public_id=public_id)
     except Job.DoesNotExist:
         raise Http404 from None
 
@@ -96,6 +98,19 @@ def limit_or_404(repository: Repository, pk: str) -> TimeLimit:
     try:
         return limits_of(repository).get(pk=int(pk))
     except (TimeLimit.DoesNotExist, ValueError, OverflowError):
+        raise Http404 from None
+
+
+def declared_of(repository: Repository) -> QuerySet[DeclaredOutcome]:
+    """What maintainers declared of a repository's jobs, newest first, withdrawn ones included."""
+    return DeclaredOutcome.objects.filter(repository=repository).select_related("repository")
+
+
+def declared_or_404(repository: Repository, public_id: str) -> DeclaredOutcome:
+    """One of a repository's declarations."""
+    try:
+        return declared_of(repository).get(public_id=public_id)
+    except (DeclaredOutcome.DoesNotExist, ValidationError):
         raise Http404 from None
 
 
@@ -198,6 +213,13 @@ def with_superseded(jobs: QuerySet[Job]) -> QuerySet[Job]:
     return jobs.annotate(is_superseded=is_superseded)
 
 
+def with_counts(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Each job with `counts_as` and `superseded_by` (None: nothing), as apps/relay/counted.py defines them."""
+    counts_as = RawSQL(counts_as_sql("relay_job"), [], output_field=TextField())  # noqa: S611  a constant
+    superseded_by = RawSQL(superseded_by_sql("relay_job"), [], output_field=TextField())  # noqa: S611  a constant
+    return jobs.annotate(counts_as=counts_as, superseded_by=superseded_by)
+
+
 @dataclass(frozen=True)
 class JobFilters:
     """Which jobs: whole names, in any case of letters for a repository, and whole numbers."""
@@ -210,8 +232,8 @@ class JobFilters:
 
 
 def jobs_found(filters: JobFilters) -> QuerySet[Job]:
-    """The jobs that fit, newest first, each with `is_superseded`. Those of probes are in no list."""
-    found = with_superseded(jobs()).filter(repository__is_probe=False)
+    """The jobs that fit, newest first, each as `with_counts` has it. Those of probes are in no list."""
+    found = with_counts(jobs()).filter(repository__is_probe=False)
     if filters.repository:
         found = found.filter(repository__full_name__iexact=filters.repository)
     if filters.delivery:

@@ -3,6 +3,8 @@
 import datetime
 from typing import Any
 
+from django.conf import settings
+from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,10 +16,31 @@ from apps.platforms.api import RepositoryOut
 from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import repository_or_404
-from apps.results.metrics import BUCKETS, METRICS, PULL_REQUESTS, SCOPES
+from apps.results.figure_table import KINDS, METRICS, Metric
+from apps.results.metrics import BUCKETS, PARTS, PULL_REQUESTS, SCOPES
 from apps.results.selectors import Window, repository_window
 
 DAYS, DAYS_MAX = 14, 365
+
+
+class MetricsTable(SheetView):
+    """`GET /api/v1/metrics/?format=`: what every figure is.
+
+    200 `{"kinds": [{"key", "title", "meaning"}], "results": [{"key", "title", "unit", "counts", "definition",
+    "population", "numerator", "denominator", "of", "clock", "treatments", "upstream", "url"}]}`: `treatments` says for
+    each kind of job what happens to it, `upstream` is upstream's own formula in words, null where it has none.
+    """
+
+    access = Open.PUBLIC
+    columns = (
+        *("key", "title", "unit", "counts", "definition", "population", "numerator", "denominator", "of", "clock"),
+        *(f"treatments.{kind.key}" for kind in KINDS),
+        *("upstream", "url"),
+    )
+
+    def get(self, request: Request) -> Response:
+        kinds = [{"key": kind.key, "title": kind.title, "meaning": kind.meaning} for kind in KINDS]
+        return Response({"kinds": kinds, "results": [_defined(metric) for metric in METRICS]})
 
 
 class MetricsView(SheetView):
@@ -30,7 +53,10 @@ class MetricsView(SheetView):
     """
 
     access = Open.PUBLIC
-    columns = ("repository", "from", "to", "figure", "unit", "value", "rows", "part", "of")
+    columns = (
+        *("repository", "from", "to", "figure", "unit", "value", "rows", "part", "of"),
+        *("upstream_value", "upstream_rows", "upstream_part"),
+    )
 
     def get(self, request: Request, owner: str, name: str) -> Response:
         repository = repository_or_404(owner, name)
@@ -41,10 +67,21 @@ class MetricsView(SheetView):
         about = {"repository": data["full_name"], "from": data["window"]["from"], "to": data["window"]["to"]}
         figures = [about | {"figure": key} | figure for key, figure in data["figures"].items()]
         rest = {"unit": "rows", "rows": data["rows"], "of": data["window"]["jobs"]}
+        rest |= dict.fromkeys(("upstream_value", "upstream_rows", "upstream_part"))
         return figures + [
             about | rest | {"figure": f"bucket_{bucket}", "value": count, "part": count}
             for bucket, count in data["buckets"].items()
         ]
+
+
+def _defined(metric: Metric) -> dict[str, Any]:
+    plain = ("key", "title", "unit", "counts", "definition", "population", "numerator", "denominator", "of", "clock")
+    return {
+        **{name: getattr(metric, name) for name in plain},
+        "treatments": {kind.key: treatment for kind, treatment in metric.treatments},
+        "upstream": metric.upstream or None,
+        "url": f"{settings.BASE_URL}{reverse('public:metrics')}#{metric.key}",
+    }
 
 
 def _days(request: Request) -> int:
@@ -59,21 +96,12 @@ def _figures_of(repository: Repository, days: int) -> dict[str, Any]:
     window = Window(days)
     if repository.level >= PUBLIC_FROM:
         window = repository_window(repository, scope=PULL_REQUESTS, today=today, days=days)
-    found = window.figures
     return {
         **RepositoryOut(repository).data,
-        **{metric.key: found[metric.key].value for metric in METRICS},
-        "figures": {
-            metric.key: {
-                "unit": metric.unit,
-                "value": found[metric.key].value,
-                "rows": found[metric.key].rows,
-                "part": found[metric.key].part,
-                "of": metric.of,
-            }
-            for metric in METRICS
-        },
+        **{row.metric.key: row.figure.value for row in window.sheet},
+        "figures": {row.metric.key: row.as_data() for row in window.sheet},
         "buckets": {bucket: window.counted.buckets.get(bucket, 0) for bucket in BUCKETS},
+        "parts": {part: getattr(window.counted, part) for part in PARTS},
         "rows": window.counted.rows,
         "window": {
             "days": days,

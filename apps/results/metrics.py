@@ -1,7 +1,7 @@
 """The one definition of every number about jobs. Pages, API and policy read these; nobody computes one elsewhere.
 
-Source: docs/metrics.md (upstream's figures for promotion, read from its dashboard). A figure without rows is None,
-"no data", never zero.
+What each figure is stands in figure_table.py as rows, what upstream's dashboard would say in upstream.py, both beside
+one another in sheet.py. A figure without rows is None, "no data", never zero.
 """
 
 import itertools
@@ -18,20 +18,41 @@ SCOPES = {
 }
 
 # Buckets of an ended job. With the others they are disjoint and sum to all rows of a window.
-ENDED = ("success", "failure", "timed_out", "cancelled", "contradicted", "neutral")
-BUCKETS = (*ENDED, "in_progress", "superseded", "unheard")
+ENDED = ("success", "failure", "timed_out", "cancelled", "contradicted", "neutral", "unexpected")
+BUCKETS = (*ENDED, "in_progress", "superseded", "unheard", "informational")
+# Parts of a bucket that are told apart where it is shown, with the words for it.
+PARTS = {
+    "superseded_by_push": "of the superseded cancelled by a newer push",
+    "as_declared": "of the successes went wrong as a maintainer declared",
+}
+# What upstream's formulas add up (apps/results/upstream.py).
+UPSTREAM_COUNTS = (
+    "upstream_jobs",
+    "upstream_success",
+    "upstream_timed_out",
+    "upstream_genuine",
+    "upstream_overrun",
+    "upstream_queued",
+    "upstream_queue_seconds",
+)
+# Dispatches, by the day on which they were sent.
+ANSWERS = ("sent", "answered", "undecided")
 # The other sums of Counted.
-COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_seconds")
+COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_seconds", *PARTS, *ANSWERS)
 
 
 @dataclass(frozen=True)
 class Counted:
     """What is added up over days: of one repository and scope, or of several. Times in seconds.
 
-    `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`, jobs of which no end
-    was heard because the hub itself was out in `unheard`. `first_*` are the other first attempts that ended. `timed`
-    are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three hours. `queued`
-    are first attempts with a known queue time. `runs` holds one end-to-end time a run.
+    `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`, and so do jobs that
+    were cancelled because of a newer push (`superseded_by_push` of them); jobs of which no end was heard because the
+    hub itself was out in `unheard`. What a maintainer declared is a success where it came true (`as_declared` of them),
+    else `unexpected`; jobs declared to be `informational` are in no rate. `first_*` are the other first attempts that
+    ended. `timed` are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three
+    hours. `queued` are first attempts with a known queue time. `runs` holds one end-to-end time a run. Of the
+    dispatches `sent` that ask for an answer, `answered` had a final callback, and of `undecided` nobody can say yet.
+    `upstream_*` is what upstream's own formulas read.
     """
 
     buckets: dict[str, int] = field(default_factory=dict)
@@ -41,7 +62,20 @@ class Counted:
     overrun: int = 0
     queued: int = 0
     queue_seconds: int = 0
+    superseded_by_push: int = 0
+    as_declared: int = 0
+    sent: int = 0
+    answered: int = 0
+    undecided: int = 0
     runs: tuple[int, ...] = ()
+    upstream_jobs: int = 0
+    upstream_success: int = 0
+    upstream_timed_out: int = 0
+    upstream_genuine: int = 0
+    upstream_overrun: int = 0
+    upstream_queued: int = 0
+    upstream_queue_seconds: int = 0
+    upstream_runs: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -52,73 +86,21 @@ class Counted:
         """Completed jobs, cancelled ones included, each by its newest attempt."""
         return sum(self.buckets.get(bucket, 0) for bucket in ENDED)
 
+    @property
+    def decided(self) -> int:
+        """Dispatches of which it is known whether they were answered."""
+        return self.sent - self.undecided
+
 
 def add(parts: Iterable[Counted]) -> Counted:
     """Several counts as one."""
     parts = list(parts)
     return Counted(
         buckets={bucket: sum(part.buckets.get(bucket, 0) for part in parts) for bucket in BUCKETS},
-        **{name: sum(getattr(part, name) for part in parts) for name in COUNTS},
+        **{name: sum(getattr(part, name) for part in parts) for name in (*COUNTS, *UPSTREAM_COUNTS)},
         runs=tuple(itertools.chain.from_iterable(part.runs for part in parts)),
+        upstream_runs=tuple(itertools.chain.from_iterable(part.upstream_runs for part in parts)),
     )
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One figure. `unit`: share (0 to 1) or seconds; `of` names the rows of its denominator."""
-
-    key: str
-    title: str
-    unit: str
-    definition: str
-    of: str
-
-
-METRICS: tuple[Metric, ...] = (
-    Metric(
-        "pass_rate",
-        "Job pass rate",
-        "share",
-        "Ended jobs that count as success. Each job once, by its newest attempt; cancelled ones count as not passed.",
-        "ended jobs",
-    ),
-    Metric(
-        "first_attempt_pass_rate",
-        "First-attempt pass rate",
-        "share",
-        "First attempts that ended in success, whatever a re-run said later.",
-        "first attempts that ended",
-    ),
-    Metric(
-        "timeout_rate",
-        "Timeout rate",
-        "share",
-        "Ended jobs that count as timed out. Those that were silent while the hub itself was out are not among them.",
-        "ended jobs",
-    ),
-    Metric(
-        "overrun_rate",
-        "Overrun rate",
-        "share",
-        "Ended jobs that ran over three hours by the hub's clock; timed-out ones are left out.",
-        "ended jobs with a known run time",
-    ),
-    Metric(
-        "avg_queue_seconds",
-        "Average queue time",
-        "seconds",
-        "From GitHub's acceptance of the dispatch to the first callback, by the hub's clock; first attempts only.",
-        "first attempts that reported their start",
-    ),
-    Metric(
-        "e2e_seconds_p50",
-        "End to end, median",
-        "seconds",
-        "Per run: its longest queue time plus the time from its first start to its last end, first attempts only. "
-        "The exact median over runs.",
-        "runs that ended",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -131,7 +113,7 @@ class Figure:
 
 
 def figures(counted: Counted) -> dict[str, Figure]:
-    """Every metric of METRICS over these counts."""
+    """Every metric of figure_table.METRICS over these counts."""
     return {
         "pass_rate": pass_rate(counted),
         "first_attempt_pass_rate": _share(counted.first_success, counted.first_ended),
@@ -139,7 +121,15 @@ def figures(counted: Counted) -> dict[str, Figure]:
         "overrun_rate": _share(counted.overrun, counted.timed),
         "avg_queue_seconds": Figure(counted.queue_seconds / counted.queued if counted.queued else None, counted.queued),
         "e2e_seconds_p50": Figure(median(counted.runs), len(counted.runs)),
+        "answer_rate": _share(counted.answered, counted.decided),
+        "silence_count": silence_count(counted),
     }
+
+
+def silence_count(counted: Counted) -> Figure:
+    """How many dispatches nobody answered. None, not 0, where none was due."""
+    silent = counted.decided - counted.answered
+    return Figure(silent if counted.decided else None, counted.decided, silent)
 
 
 def pass_rate(counted: Counted) -> Figure:

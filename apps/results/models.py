@@ -41,7 +41,8 @@ __all__ = [
 
 
 class DayFigures(models.Model):
-    """One repository's jobs of one scope that were first seen on one UTC day, counted as metrics.Counted says."""
+    """One repository's jobs of one scope that were first seen on one UTC day, and the dispatches sent on it, counted as
+    metrics.Counted says."""
 
     repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="day_figures")
     scope = models.CharField(max_length=20)
@@ -55,6 +56,10 @@ class DayFigures(models.Model):
     in_progress = models.IntegerField(default=0)
     superseded = models.IntegerField(default=0)
     unheard = models.IntegerField(default=0)
+    unexpected = models.IntegerField(default=0)
+    informational = models.IntegerField(default=0)
+    superseded_by_push = models.IntegerField(default=0)
+    as_declared = models.IntegerField(default=0)
     first_ended = models.IntegerField(default=0)
     first_success = models.IntegerField(default=0)
     timed = models.IntegerField(default=0)
@@ -62,7 +67,19 @@ class DayFigures(models.Model):
     queued = models.IntegerField(default=0)
     queue_seconds = models.BigIntegerField(default=0)
     runs = ArrayField(models.IntegerField(), default=list)
-    last_callback_at = models.DateTimeField()
+    sent = models.IntegerField(default=0)
+    answered = models.IntegerField(default=0)
+    undecided = models.IntegerField(default=0)
+    upstream_jobs = models.IntegerField(default=0)
+    upstream_success = models.IntegerField(default=0)
+    upstream_timed_out = models.IntegerField(default=0)
+    upstream_genuine = models.IntegerField(default=0)
+    upstream_overrun = models.IntegerField(default=0)
+    upstream_queued = models.IntegerField(default=0)
+    upstream_queue_seconds = models.BigIntegerField(default=0)
+    upstream_runs = ArrayField(models.IntegerField(), default=list)
+    # None: something was sent, and nobody has answered.
+    last_callback_at = models.DateTimeField(null=True)
     counted_at = models.DateTimeField()
 
     class Meta:

@@ -10,8 +10,9 @@ from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import Func, Max, Q, QuerySet, Sum, TextField, Value
 
 from apps.platforms.models import Platform, Repository
-from apps.results.metrics import BUCKETS, COUNTS, Counted, Figure, figures, pass_rate, tone_of_rate
+from apps.results.metrics import BUCKETS, COUNTS, UPSTREAM_COUNTS, Counted, Figure, figures, pass_rate, tone_of_rate
 from apps.results.models import DayFigures
+from apps.results.sheet import Row, rows_of
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,13 @@ class Window:
     def figures(self) -> dict[str, Figure]:
         return figures(self.counted)
 
+    @functools.cached_property
+    def sheet(self) -> list[Row]:
+        """Every metric with upstream's value beside it."""
+        return rows_of(self.counted)
 
-_SUMS = (*COUNTS, *BUCKETS)
+
+_SUMS = (*COUNTS, *UPSTREAM_COUNTS, *BUCKETS)
 _PLATFORM, _REPOSITORY = "repository__platform", "repository"
 
 
@@ -95,26 +101,37 @@ def _windows(
 
 def _totals(
     rows: QuerySet[DayFigures], whose: str, *, first: datetime.date
-) -> Iterator[tuple[int, Counted, datetime.datetime, datetime.datetime]]:
+) -> Iterator[tuple[int, Counted, datetime.datetime | None, datetime.datetime]]:
     """Each one's counts from `first` on, and over all rows its last callback and when it was last counted."""
     recent = Q(day__gte=first)
-    # As one text of numbers: arrays of several lengths do not aggregate, and text is read faster than arrays are.
-    runs = StringAgg(
-        Func("runs", Value(","), function="array_to_string", output_field=TextField()),
-        ",",
-        filter=recent & ~Q(runs=[]),
-        default=Value(""),
-    )
     sums = {f"{name}_sum": Sum(name, filter=recent, default=0) for name in _SUMS}
-    found = rows.values_list(whose).annotate(Max("last_callback_at"), Max("counted_at"), seconds=runs, **sums)
-    for pk, last_callback_at, counted_at, seconds, *numbers in found:
+    found = rows.values_list(whose).annotate(
+        Max("last_callback_at"),
+        Max("counted_at"),
+        seconds=_all_of("runs", recent),
+        upstream_seconds=_all_of("upstream_runs", recent),
+        **sums,
+    )
+    for pk, last_callback_at, counted_at, seconds, upstream_seconds, *numbers in found:
         sum_of = dict(zip(_SUMS, numbers, strict=True))
         counted = Counted(
             buckets={bucket: sum_of.pop(bucket) for bucket in BUCKETS},
-            runs=tuple(map(int, seconds.split(","))) if seconds else (),
+            runs=_numbers(seconds),
+            upstream_runs=_numbers(upstream_seconds),
             **sum_of,
         )
         yield pk, counted, last_callback_at, counted_at
+
+
+def _all_of(column: str, where: Q) -> StringAgg:
+    """All numbers of an array column, as one text: arrays of several lengths do not aggregate, and text is read faster
+    than arrays are."""
+    written = Func(column, Value(","), function="array_to_string", output_field=TextField())
+    return StringAgg(written, ",", filter=where & ~Q(**{column: []}), default=Value(""))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
 
 
 _NOTHING = Counted()

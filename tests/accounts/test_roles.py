@@ -19,6 +19,7 @@ LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permissio
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
 QUARANTINE, RULES = Permission.QUARANTINE_CHANGE, {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
+DECLARE = Permission.OUTCOME_DECLARE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
@@ -29,7 +30,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE}),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
-            | {REPORT, TAKE_DOWN, QUARANTINE, *RULES},
+            | {REPORT, TAKE_DOWN, DECLARE, QUARANTINE, *RULES},
             set(),
         ),
         Role.OPERATOR: (
@@ -38,7 +39,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, QUARANTINE, *RULES, *OUTBOX},
+            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, DECLARE, QUARANTINE, *RULES, *OUTBOX},
             set(),
         ),
     }

@@ -41,6 +41,7 @@ def chip(tone: str, shape: str, text: str) -> str:
 
 WORDS = {
     "success", "failure", "timed_out", "cancelled", "unexpected", "contradicted", "superseded", "neutral", "unheard",
+    "informational",
     "in_progress", "dispatched", "stuck", "pending", "sending", "sent", "given_up", "received", "fanned_out",
     "handled", "ignored", "intended", "refused", "kept",
     "waiting", "returned", "accepted", "withdrawn",

@@ -31,6 +31,7 @@ from apps.platforms.models import (
 from apps.relay.models import (
     Commit,
     CommitLookup,
+    DeclaredOutcome,
     Delivery,
     Difference,
     Forward,
@@ -83,6 +84,16 @@ def rows(db: None) -> Any:
         repository=repository, pull_number=7, title="Down", level_before=2, state="closed", opened_at=at, ended_at=at
     )
     TimeLimit.objects.create(repository=repository, job_name="build", seconds=3_600, declared_at=now())
+    DeclaredOutcome.objects.create(
+        repository=repository,
+        workflow="CI",
+        outcome="failure",
+        reason="So.",
+        starts_at=at,
+        ends_at=now(),
+        declared_at=now(),
+        declared_by="ada",
+    )
     CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=now())
     returned(proposal(by=member), words="said in confidence")
     Notice.objects.update(error="{'ci@zephyr.example': (550, b'no such user')}")

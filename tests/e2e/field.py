@@ -24,6 +24,7 @@ from apps.relay.enums import Answer, Bucket
 from apps.relay.models import (
     Commit,
     CommitLookup,
+    DeclaredOutcome,
     Delivery,
     Difference,
     Dispatch,
@@ -291,6 +292,22 @@ def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor:
     error = "GitHub answered 403: Resource not accessible by integration"
     Dispatch.objects.filter(pk=given_up.pk).update(state="given_up", sent_at=None, attempts=7, error=error)
     TimeLimit.objects.create(repository=acme, job_name="build", seconds=3_600, declared_at=days_ago(3))
+    for outcome, name, withdrawn_at in (
+        ("failure", "a-job-with-a-name-that-is-meant-to-fail-on-every-commit / shard 1 of 12", None),
+        ("informational", "", days_ago(1)),
+    ):
+        DeclaredOutcome.objects.create(
+            repository=acme,
+            workflow=".github/workflows/nightly-end-to-end.yml",
+            job_name=name,
+            outcome=outcome,
+            reason="It shows that a failure arrives: https://acme.example/" + "why/" * 30,
+            starts_at=days_ago(9),
+            ends_at=days_ago(-9),
+            declared_at=days_ago(9),
+            declared_by="ada",
+            withdrawn_at=withdrawn_at,
+        )
     CommitLookup.objects.create(sha="ab" * 20, is_known=True, looked_up_at=days_ago(3))
     Omission.objects.create(
         delivery=delivery, repository=kestrel, rule="ref", sentence="refs/heads/main fits none of its refs: release/*"

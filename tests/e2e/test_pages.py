@@ -65,6 +65,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "staff/components/": (Look("/staff/components/", (OPERATOR,)),),
     "staff/health/": (Look("/staff/health/", (OPERATOR,)),),
     "policy/": (Look("/policy/", (VISITOR,)),),
+    "policy/metrics/": (Look("/policy/metrics/", (VISITOR,)),),
     "status/": (Look("/status/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/level/": (
         Look("/repositories/{repository}/level/", (MAINTAINER,)),
@@ -80,6 +81,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/dispatches/?state=nonsense&repository=nobody", (OPERATOR,)),
     ),
     "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
+    "repositories/<str:owner>/<str:name>/declared/": (
+        Look("/repositories/{repository}/declared/", (VISITOR, MAINTAINER)),
+    ),
     "platforms/<slug:slug>/name/": (Look("/platforms/{platform}/name/", (MAINTAINER,)),),
     "allowlist/": (Look("/allowlist/", (MAINTAINER, OPERATOR)),),
     "platforms/<slug:slug>/members/": (

@@ -95,12 +95,15 @@ def test_every_figure_stands_with_what_it_rests_on(client: Client) -> None:
         job(repository, conclusion, at=days_ago(3) + minutes(5), dispatch=sent)
     recount(days=14, now=now())
     assert [row[1:] for row in platform(client).tables["figures"]] == [
-        ("50.0 %", "2 of 4 ended jobs"),
+        # The downstream told no times of its own: upstream's formulas read none of these jobs.
+        ("50.0 % upstream's formula: no data", "2 of 4 ended jobs"),
         ("50.0 %", "2 of 4 first attempts that ended"),
-        ("25.0 %", "1 of 4 ended jobs"),
-        ("0.0 %", "0 of 3 ended jobs with a known run time"),
-        ("5 min", "4 first attempts that reported their start"),
-        ("15 min", "4 runs that ended"),
+        ("25.0 % upstream's formula: no data", "1 of 4 ended jobs"),
+        ("0.0 % upstream's formula: no data", "0 of 3 ended jobs with a known run time"),
+        ("5 min upstream's formula: no data", "4 first attempts that reported their start"),
+        ("15 min upstream's formula: no data", "4 runs that ended"),
+        ("100.0 %", "1 of 1 dispatches whose answer is due"),
+        ("0", "0 of 1 dispatches whose answer is due"),
     ]
 
 

@@ -16,7 +16,7 @@ from apps.relay.identity import CLAIMS
 from apps.relay.limits import CALLBACKS_PER_MINUTE
 from apps.relay.modes import MODES
 from apps.relay.policy import BUCKETS, CHECK_RULES, MATRIX, PARTICIPATION, WEBHOOK_RULES
-from apps.results.metrics import METRICS
+from apps.results.figure_table import METRICS
 from tests.factories.pages import Page
 
 pytestmark = pytest.mark.django_db

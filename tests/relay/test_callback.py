@@ -159,7 +159,7 @@ def test_a_start_that_comes_long_after_the_end_says_nothing_about_times(kestrel:
     job = Job.objects.get()
     assert (job.flags, job.queue_seconds, job.execution_seconds) == (["late_start"], None, None)
     count_days([(job.repository_id, job.first_seen_at.date())], now=now())
-    row = DayFigures.objects.get()
+    row = DayFigures.objects.get(day=job.first_seen_at.date())
     assert (row.success, row.queued, row.queue_seconds, row.timed, row.runs) == (1, 0, 0, 0, [])
     assert row.last_callback_at == job.start_seen_at
 

@@ -15,7 +15,7 @@ from apps.core.models import Wakeup
 from apps.relay import lookups, missed, outbox, services
 from apps.relay.models import Delivery, DeliveryLog, Dispatch, HubOutage, Job, MissedDelivery, UnreadLog
 from apps.relay.tasks_upstream import compare_delivery_log
-from apps.results import metrics
+from apps.results import metrics, tasks
 from apps.results.metrics import Figure, add
 from apps.results.models import DayFigures
 from apps.results.services import count_days
@@ -324,6 +324,36 @@ def test_an_end_that_may_have_been_lost_with_the_hub_counts_in_no_rate_until_it_
         [],
         {"success": 1, "timed_out": 1, "timeouts": Figure(0.5, 2, 1)},
     )
+
+
+def test_a_silence_that_the_hub_may_have_missed_the_end_of_is_none(
+    app: App, downstream: Callable[..., Downstream], client: Client
+) -> None:
+    downstream(KESTREL)
+    repository = listed({KESTREL: 2}, now=app.start - datetime.timedelta(days=1))[KESTREL]
+    app.send("d-1")
+    services.fan_out(delivery_pk=Delivery.objects.get().pk, now=now())
+    outbox.send_dispatch(dispatch_pk=Dispatch.objects.get().pk, now=now(), chance=0.5)
+    sent_at = app.start - datetime.timedelta(hours=5)
+    Dispatch.objects.update(sent_at=sent_at)
+
+    def answers() -> tuple[Any, ...]:
+        keys = list(Wakeup.objects.filter(topic="job_changed").values_list("key", flat=True))
+        if keys:
+            tasks.count_days(keys)
+        body = client.get(f"/api/v1/repositories/{KESTREL}/metrics/").json()
+        return tuple(body["figures"]["answer_rate"][name] for name in ("value", "part", "rows"))
+
+    count_days([(repository.pk, sent_at.date())], now=now())
+    assert answers() == (0, 0, 1)
+    app.github.hooks.drop(1)
+    app.send("gone", 10)
+    Wakeup.objects.all().delete()
+    assert compare_delivery_log() == 1
+    assert list(Wakeup.objects.filter(topic="job_changed").values_list("key", flat=True)) == [
+        f"{repository.pk}:{sent_at.date()}"
+    ]
+    assert answers() == (None, 0, 0)
 
 
 def test_the_status_page_lists_outages(app: App, client: Client) -> None:

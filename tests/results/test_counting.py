@@ -19,7 +19,7 @@ from apps.results import services, tasks
 from apps.results.metrics import BUCKETS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
-from tests.factories.figures import counted
+from tests.factories.figures import counted, of_jobs
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +96,7 @@ def kestrel() -> Repository:
 
 def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
     services.count_days([(repository.pk, day)], now=NOON)
-    return {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
+    return {row.scope: of_jobs(counted(row)) for row in DayFigures.objects.filter(repository=repository, day=day)}
 
 
 def buckets(**counts: int) -> dict[str, int]:
@@ -254,6 +254,19 @@ def test_a_run_over_many_days_is_one_run_of_its_first_day(kestrel: Repository) -
     assert count(kestrel, TODAY + datetime.timedelta(days=5))["pull_request"].runs == ()
 
 
+def test_a_late_end_is_told_on_the_day_of_its_run(kestrel: Repository) -> None:
+    run = Run(kestrel)
+    run.job("build", 1, 5)
+    late = run.job("package", 5 * 24 * 60)
+    assert count(kestrel)["pull_request"].runs == ()
+    Job.objects.filter(pk=late.pk).update(
+        status="completed", conclusion="success", bucket="success", completed_at=at(5 * 24 * 60 + 2)
+    )
+    count(kestrel, TODAY + datetime.timedelta(days=5))
+    # It queued for five days, and ended five days and a minute after the run's first start.
+    assert DayFigures.objects.get(day=TODAY, scope="pull_request").runs == [2 * 5 * 24 * 3_600 + 60]
+
+
 def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
     made = listed({"kestrel-demo/torch-kestrel": 2, "fen-demo/torch-fen": 2, "fen-demo/other": 2})
     one, other = made["fen-demo/torch-fen"], made["fen-demo/other"]
@@ -287,7 +300,7 @@ def test_a_window_adds_up_the_days_of_a_platforms_repositories() -> None:
 
 
 def in_order(sums: Counted) -> Counted:
-    return dataclasses.replace(sums, runs=tuple(sorted(sums.runs)))
+    return dataclasses.replace(sums, runs=tuple(sorted(sums.runs)), upstream_runs=tuple(sorted(sums.upstream_runs)))
 
 
 def test_another_repository_is_not_counted(kestrel: Repository) -> None:
@@ -301,6 +314,8 @@ def test_counting_again_replaces_and_an_emptied_scope_goes(kestrel: Repository) 
     Run(kestrel, event="push").job("build", 1, 5)
     count(kestrel)
     job.delete()
+    assert {scope: sums.rows for scope, sums in count(kestrel).items()} == {"pull_request": 0, "push": 1}
+    Dispatch.objects.filter(delivery__delivery_id=job.delivery_id).delete()
     assert set(count(kestrel)) == {"push"}
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.results import metrics
+from apps.results.figure_table import KINDS, METRICS
 from apps.results.metrics import BUCKETS, ENDED, Counted, Figure
 
 COUNTED = Counted(
@@ -17,6 +18,9 @@ COUNTED = Counted(
     queued=10,
     queue_seconds=600,
     runs=(30, 10, 20, 40),
+    sent=30,
+    answered=19,
+    undecided=5,
 )
 
 
@@ -28,6 +32,8 @@ def test_every_figure_of_one_window() -> None:
         "overrun_rate": Figure(1 / 98, 98, 1),
         "avg_queue_seconds": Figure(60.0, 10),
         "e2e_seconds_p50": Figure(20, 4),
+        "answer_rate": Figure(0.76, 25, 19),
+        "silence_count": Figure(6, 25, 6),
     }
 
 
@@ -39,15 +45,19 @@ def test_nothing_is_no_data_never_zero() -> None:
         "overrun_rate": Figure(None, 0, 0),
         "avg_queue_seconds": Figure(None, 0),
         "e2e_seconds_p50": Figure(None, 0),
+        "answer_rate": Figure(None, 0, 0),
+        "silence_count": Figure(None, 0, 0),
     }
     running = Counted(buckets={"in_progress": 3})
     assert metrics.pass_rate(running) == Figure(None, 0, 0)
 
 
 def test_the_table_of_metrics_names_what_is_computed() -> None:
-    assert [metric.key for metric in metrics.METRICS] == list(metrics.figures(Counted()))
-    assert {metric.unit for metric in metrics.METRICS} == {"share", "seconds"}
+    assert [metric.key for metric in METRICS] == list(metrics.figures(Counted()))
+    assert {metric.unit for metric in METRICS} == {"share", "seconds", "count"}
     assert set(ENDED) < set(BUCKETS)
+    for metric in METRICS:
+        assert set(metric.kinds) == {kind.key for kind in KINDS}, metric.key
 
 
 @pytest.mark.parametrize(("values", "median"), [((), None), ((5,), 5), ((1, 2), 1), ((3, 1, 2), 2), ((4, 1, 3, 2), 2)])
@@ -82,4 +92,7 @@ def test_days_add_up_in_any_grouping(parts: list[Counted], cut: int) -> None:
     whole = metrics.add(parts)
     assert metrics.add([metrics.add(parts[:cut]), metrics.add(parts[cut:])]) == whole
     assert whole.rows == sum(part.rows for part in parts)
-    assert whole.ended + sum(whole.buckets[name] for name in ("in_progress", "superseded", "unheard")) == whole.rows
+    assert (
+        whole.ended + sum(whole.buckets[name] for name in ("in_progress", "superseded", "unheard", "informational"))
+        == whole.rows
+    )

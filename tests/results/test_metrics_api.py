@@ -11,7 +11,8 @@ from django.test import Client
 from apps.core.clock import now
 from apps.platforms.models import Repository
 from apps.platforms.services import change_level
-from apps.results.metrics import BUCKETS, METRICS
+from apps.results.figure_table import METRICS
+from apps.results.metrics import BUCKETS
 from apps.results.services import recount
 from tests.factories.jobs import days_ago, job
 from tests.factories.listing import TESTS, listed
@@ -52,6 +53,9 @@ def test_every_figure_stands_with_its_window_and_rows(client: Client, acme: Repo
         "overrun_rate": 0.0,
         "avg_queue_seconds": None,
         "e2e_seconds_p50": 600,
+        "answer_rate": None,
+        "silence_count": None,
+        "parts": {"superseded_by_push": 0, "as_declared": 0},
         "buckets": dict.fromkeys(BUCKETS, 0) | {"success": 2, "failure": 1, "in_progress": 1},
         "rows": 4,
         "window": {
@@ -61,7 +65,14 @@ def test_every_figure_stands_with_its_window_and_rows(client: Client, acme: Repo
             "jobs": "jobs of pull requests",
         },
     }
-    assert figures["pass_rate"] == {"unit": "share", "value": 2 / 3, "rows": 3, "part": 2, "of": "ended jobs"}
+    upstream = {"upstream_value": None, "upstream_rows": 0, "upstream_part": 0}
+    assert figures["pass_rate"] == upstream | {
+        "unit": "share",
+        "value": 2 / 3,
+        "rows": 3,
+        "part": 2,
+        "of": "ended jobs",
+    }
     assert (list(figures), figures["avg_queue_seconds"]["rows"]) == ([metric.key for metric in METRICS], 0)
 
 

@@ -33,6 +33,7 @@ STATUS: dict[str, tuple[str, str]] = {
     "superseded": ("quiet", "◇"),
     "unheard": ("quiet", "?"),
     "neutral": ("quiet", "○"),
+    "informational": ("quiet", "○"),
     # where a job is
     "dispatched": ("info", "◔"),
     "in_progress": ("info", "◐"),

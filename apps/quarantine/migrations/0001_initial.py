@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('platforms', '0008_imported_tenure'),
-        ('results', '0008_exclusions'),
+        ('results', '0009_exclusions'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('platforms', '0008_imported_tenure'),
-        ('results', '0007_coverage'),
+        ('results', '0008_upstream_and_answers'),
     ]
 
     operations = [

@@ -1,0 +1,131 @@
+"""Jobs of every kind on one day, and what they make of every figure: by our definitions and by upstream's, both
+reckoned by hand. Minutes after noon; GitHub took each dispatch at its `sent`.
+
+Which dispatch is what:
+ A  a run with a re-run, a skip, a neutral end, a success that is contradicted, and two legs under one name
+ B  cancelled by C, the newer push of the same pull request, which itself is cancelled and nobody knows why
+ D  a job over three hours, and one that the hub ended for its silence
+ E  the same silence, while the hub was out
+ F  three jobs that a maintainer declared: as declared, not as declared, informational
+ G  its webhook came late
+ H  nobody answered
+ I  a closed pull request, which asks for no answer
+ J  still runs
+"""
+
+from dataclasses import dataclass
+
+PR_OF_B = 2
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One dispatch: `pr` None is a pull request of its own."""
+
+    name: str
+    sent: float = 0
+    action: str = "synchronize"
+    pr: int | None = None
+    is_late: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job. `reported` are the downstream's own times; `end` None: it still runs."""
+
+    dispatch: str
+    name: str
+    start: float
+    end: float | None
+    conclusion: str = "success"
+    bucket: str = ""
+    attempt: int = 1
+    leg: str = ""
+    flags: tuple[str, ...] = ()
+    reported: tuple[float, float | None] | None = None
+
+
+DISPATCHES = (
+    Sent("A"),
+    Sent("B", pr=PR_OF_B),
+    Sent("C", sent=30, pr=PR_OF_B),
+    Sent("D"),
+    Sent("E"),
+    Sent("F"),
+    Sent("G", is_late=True),
+    Sent("H"),
+    Sent("I", action="closed"),
+    Sent("J"),
+)
+
+JOBS = (
+    Row("A", "build", 10, 40, reported=(11, 39)),
+    Row("A", "test", 20, 50, "failure"),
+    Row("A", "test", 100, 130, attempt=2),
+    Row("A", "lint", 10, 10, "skipped", "neutral"),
+    Row("A", "style", 10, 12, "neutral"),
+    Row("A", "lie", 10, 30, bucket="contradicted"),
+    Row("A", "ops", 10, 20, leg="a"),
+    Row("A", "ops", 10, 30, "failure", leg="b"),
+    Row("B", "build", 5, 35, "cancelled"),
+    Row("C", "build", 40, 60, "cancelled"),
+    Row("D", "slow", 1, 200),
+    Row("D", "hung", 5, 365, "timed_out", flags=("inferred",), reported=(5, None)),
+    Row("E", "hung", 5, 365, "timed_out", flags=("inferred", "unheard"), reported=(5, None)),
+    Row("F", "meant to fail", 10, 20, "failure"),
+    Row("F", "meant to fail too", 10, 20),
+    Row("F", "says nothing", 10, 20, "failure"),
+    Row("G", "build", 10, 20),
+    Row("J", "build", 5, None),
+)
+
+DECLARED = {"meant to fail": "failure", "meant to fail too": "failure", "says nothing": "informational"}
+
+BUCKETS = {
+    "success": 6,  # A build, A test again, A ops a, D slow, F meant to fail, G build
+    "failure": 1,  # A ops b
+    "timed_out": 1,  # D hung
+    "cancelled": 1,  # C build
+    "contradicted": 1,  # A lie
+    "neutral": 2,  # A lint, A style
+    "unexpected": 1,  # F meant to fail too
+    "in_progress": 1,  # J build
+    "superseded": 2,  # A test, B build
+    "unheard": 1,  # E hung
+    "informational": 1,  # F says nothing
+}
+PARTS = {"superseded_by_push": 1, "as_declared": 1}
+
+# By metric: (value, rows, numerator).
+OURS = {
+    # 6 + 1 + 1 + 1 + 1 + 2 + 1 ended.
+    "pass_rate": (6 / 13, 13, 6),
+    # A: build, test, lint, style, lie, both ops; C; D: both; F: the first two; G. Green: A build, ops a; D slow; F, G.
+    "first_attempt_pass_rate": (5 / 13, 13, 5),
+    "timeout_rate": (1 / 13, 13, 1),
+    # The 13 without D hung, of which no run time is known; only D slow ran over three hours.
+    "overrun_rate": (1 / 12, 12, 1),
+    # A: 10 + 20 + 5 × 10 = 80; B 5; C 10; D 1 + 5; E 5; F 3 × 10; J 5: 141 minutes of 16 jobs.
+    "avg_queue_seconds": (141 * 60 / 16, 16, None),
+    # A: 20 + (50 - 10) = 60; C: 10 + 20 = 30; F: 10 + 10 = 20 minutes.
+    "e2e_seconds_p50": (30 * 60, 3, None),
+    # All but I; of E and J nobody can say; H did not answer.
+    "answer_rate": (6 / 7, 7, 6),
+    "silence_count": (1, 7, 1),
+}
+
+UPSTREAM = {
+    # A: build, test again, lint, style, lie, one ops; B; C; D: both; E; F: three; G. Success as they say themselves: A
+    # build, test, lie, ops; D slow; F meant to fail too; G.
+    "pass_rate": (7 / 15, 15, 7),
+    "first_attempt_pass_rate": None,
+    # D hung and E hung.
+    "timeout_rate": (2 / 15, 15, 2),
+    "overrun_rate": (1 / 13, 13, 1),
+    # A: 5 × 10 + 100 = 150; B 5; C 10; D 6; E 5; F 30; G 10: 216 minutes of 15 jobs.
+    "avg_queue_seconds": (216 * 60 / 15, 15, None),
+    # A: 100 + (130 - 10) = 220; B 35; C 30; D: 5 + (200 - 1) = 204; F 20; G 20 minutes. E never said that it ended.
+    "e2e_seconds_p50": (35 * 60, 6, None),
+    "answer_rate": None,
+    "silence_count": None,
+}
