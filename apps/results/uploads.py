@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from apps.core.errors import Problem
+from apps.core.storage import store_once
 from apps.core.wakeups import wake
 from apps.relay import modes
 from apps.relay.callbacks import compare_claims
@@ -209,8 +210,7 @@ def _store(files: Sequence[Incoming]) -> None:
     lock_names([raw_name(file.sha256) for file in files])
     try:
         for file in files:
-            if not default_storage.exists(raw_name(file.sha256)):
-                default_storage.save(raw_name(file.sha256), file)
+            store_once(default_storage, raw_name(file.sha256), file)
     except OSError as error:
         log.exception("an upload cannot be stored")
         detail = "The hub cannot store files at the moment."
