@@ -8,6 +8,7 @@ from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.results.api import MetricsView
 from apps.results.compare_api import CompareView
+from apps.results.download_api import OutcomesFile, ReasonsFile, TestsFile
 from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
 from apps.results.report_rooms_api import CoverageView, FindingsView, SkipsView
@@ -27,6 +28,9 @@ urlpatterns = [
     path("reports/<uuid:public_id>/", ReportView.as_view(), name="report"),
     path("reports/<uuid:public_id>/findings/", FindingsView.as_view(), name="findings"),
     path("reports/<uuid:public_id>/skips/", SkipsView.as_view(), name="skips"),
+    path("reports/<uuid:public_id>/outcomes.parquet", OutcomesFile.as_view(), name="outcomes_file"),
+    path("reports/<uuid:public_id>/tests.parquet", TestsFile.as_view(), name="tests_file"),
+    path("reports/<uuid:public_id>/reasons.parquet", ReasonsFile.as_view(), name="reasons_file"),
     path("tests/", TestSearch.as_view(), name="tests"),
     path("tests/<int:number>/", TestHistory.as_view(), name="test"),
     path("reports/<uuid:public_id>/coverage/", CoverageView.as_view(), name="coverage"),

@@ -4,6 +4,7 @@ The whole is the reference's names (an in-tree platform's public report of the s
 that were reported here in the last 30 days. What a report does not name is missing, so deselecting tests lowers it.
 """
 
+import contextlib
 import datetime
 from collections import Counter
 from dataclasses import dataclass
@@ -49,13 +50,17 @@ RULES: tuple[Rule, ...] = (
 
 
 def count_coverage(*, reports: int, now: datetime.datetime) -> int:
-    """Count up to so many ready reports of the last SEEN_DAYS whose revision is not counted yet. Returns how many."""
+    """Count up to so many ready reports of the last SEEN_DAYS whose revision is not counted yet. Returns how many. One
+    that is read anew meanwhile comes again."""
+    from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
+
     since = now - datetime.timedelta(days=SEEN_DAYS)
     ready = Report.objects.filter(state=ReportState.READY, parsed_at__gte=since)
     waiting = ready.exclude(coverage__revision=F("revision")).select_related("repository__platform", "source__platform")
     found = list(waiting.order_by("parsed_at")[:reports])
     for report in found:
-        cover(report, now=now)
+        with contextlib.suppress(outcomes.Gone):
+            cover(report, now=now)
     return len(found)
 
 

@@ -18,7 +18,7 @@ from apps.results.report_selectors import findings_found, is_read, report_or_404
 from apps.results.skip_ledger import Ledger, Line, ledger_of
 
 
-def _read_report(request: Request, public_id: uuid.UUID) -> Report:
+def read_report(request: Request, public_id: uuid.UUID) -> Report:
     """The report, if its tests can be shown. Raises Problem `report_removed`, `report_unready`; Http404."""
     report = report_or_404(public_id, request.user)
     if hasattr(report, "removal"):
@@ -63,7 +63,7 @@ class FindingsView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        report = _read_report(request, public_id)
+        report = read_report(request, public_id)
         form = FindingForm(request.query_params)
         read_filters(form)
         found, others = findings_found(report, form.chosen()), others_of(report, request.user)
@@ -99,7 +99,7 @@ class SkipsView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        report = _read_report(request, public_id)
+        report = read_report(request, public_id)
         form = SkipForm(request.query_params)
         read_filters(form)
         wanted, ledger = form.given().get("class"), ledger_of(report)
@@ -119,7 +119,7 @@ class CoverageView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        coverage = getattr(_read_report(request, public_id), "coverage", None)
+        coverage = getattr(read_report(request, public_id), "coverage", None)
         fields = ("basis", "names", "executed", "skipped", "missing", "counted_at")
         reference = coverage.reference if coverage else None
         return Response(
