@@ -16,7 +16,9 @@ PARQUET = "application/vnd.apache.parquet"
 
 
 def _saved(answer: HttpResponseBase, report: Report, what: str) -> HttpResponseBase:
-    answer.headers["Content-Disposition"] = f'attachment; filename="{report.public_id}-{report.revision}-{what}.parquet"'
+    answer.headers["Content-Disposition"] = (
+        f'attachment; filename="{report.public_id}-{report.revision}-{what}.parquet"'
+    )
     # The name says the revision: of that nothing ever changes. Whether one may see it does.
     answer.headers["Cache-Control"] = "private, no-cache"
     return answer
