@@ -41,7 +41,7 @@ class OutcomesFile(APIView):
 
         report = read_report(request, public_id)
         file = outcomes.opened(report.outcomes_name)
-        return _saved(FileResponse(file, content_type=PARQUET), report, "outcomes")  # type: ignore[arg-type]
+        return _saved(FileResponse(file, content_type=PARQUET), report, "outcomes")
 
 
 class TestsFile(APIView):
