@@ -86,7 +86,9 @@ def test_what_is_private_or_gone_is_not_given(reporting: Reporting) -> None:
     member = Client()
     member.force_login(member_of(private.platform))
     assert [answer_of(private, what).status_code for what in FILES] == [404] * 3
-    assert [answer_of(private, what, member).status_code for what in FILES] == [200] * 3
+    given = [answer_of(private, what, member) for what in FILES]
+    assert [(answer.status_code, answer.getvalue()[:4]) for answer in given] == [(200, b"PAR1")] * 3
+    given[0].close()
     waiting = Report.objects.get(public_id=received(upload(made[KESTREL], report_key="later")))
     shown = reported(made[KESTREL], ended("test_a", "passed"))
     for report in (waiting, shown):
