@@ -91,6 +91,7 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
             for position, file in enumerate(files)
         )
         _want_more(report, now)
+        _refuse_forgotten(report)
         _store(files)
         wake(REPORT_RECEIVED, [str(report.pk)], now=now)
     return Taken(report.public_id, RECEIVED)
@@ -177,6 +178,16 @@ def _again(report: Report, known: Upload, files: Sequence[Incoming]) -> Taken:
         f"{known.job_name[:60]!r} in run {known.run_id}.",
         "report_key",
     )
+
+
+def _refuse_forgotten(report: Report) -> None:
+    """All shards are read together. Asked once the report's row is held: whoever forgets bytes holds it too."""
+    if report.uploads.exclude(raw_removed_at=None).exists():
+        detail = (
+            f"report_key: the shards of {report.public_id} were read long ago, and their bytes are not kept any more. "
+            "Upload under another key."
+        )
+        raise Problem("report_conflict", detail, "report_key")
 
 
 def _refuse_removed(origin: Origin, files: Sequence[Incoming]) -> None:

@@ -66,6 +66,7 @@ def test_an_upload_becomes_a_receipt_outcomes_and_findings(kestrel: Downstream) 
         "files": [file],
         "flags": [],
         "shards": {"declared": 1, "missing": []},
+        "raw_removed_at": None,
         "reason": "",
     }
     report = Report.objects.get(public_id=name)
