@@ -11,7 +11,7 @@ from apps.results.compare_api import CompareView
 from apps.results.download_api import OutcomesFile, ReasonsFile, TestsFile
 from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
-from apps.results.report_rooms_api import CoverageView, FindingsView, SkipsView
+from apps.results.report_rooms_api import BacklogView, CoverageView, FindingsView, MissingView, SkipsView
 from apps.results.upload_views import upload
 
 app_name = "api"
@@ -34,6 +34,8 @@ urlpatterns = [
     path("tests/", TestSearch.as_view(), name="tests"),
     path("tests/<int:number>/", TestHistory.as_view(), name="test"),
     path("reports/<uuid:public_id>/coverage/", CoverageView.as_view(), name="coverage"),
+    path("reports/<uuid:public_id>/missing/", MissingView.as_view(), name="missing"),
+    path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]
