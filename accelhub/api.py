@@ -9,9 +9,10 @@ from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
 from apps.results.api import MetricsTable, MetricsView
 from apps.results.compare_api import CompareView
+from apps.results.download_api import OutcomesFile, ReasonsFile, TestsFile
 from apps.results.history_api import TestHistory, TestSearch
 from apps.results.report_api import ReportView
-from apps.results.report_rooms_api import CoverageView, FindingsView, SkipsView
+from apps.results.report_rooms_api import BacklogView, CoverageView, FindingsView, MissingView, SkipsView
 from apps.results.upload_views import upload
 
 app_name = "api"
@@ -36,9 +37,14 @@ urlpatterns = [
     path("reports/<uuid:public_id>/", ReportView.as_view(), name="report"),
     path("reports/<uuid:public_id>/findings/", FindingsView.as_view(), name="findings"),
     path("reports/<uuid:public_id>/skips/", SkipsView.as_view(), name="skips"),
+    path("reports/<uuid:public_id>/outcomes.parquet", OutcomesFile.as_view(), name="outcomes_file"),
+    path("reports/<uuid:public_id>/tests.parquet", TestsFile.as_view(), name="tests_file"),
+    path("reports/<uuid:public_id>/reasons.parquet", ReasonsFile.as_view(), name="reasons_file"),
     path("tests/", TestSearch.as_view(), name="tests"),
     path("tests/<int:number>/", TestHistory.as_view(), name="test"),
     path("reports/<uuid:public_id>/coverage/", CoverageView.as_view(), name="coverage"),
+    path("reports/<uuid:public_id>/missing/", MissingView.as_view(), name="missing"),
+    path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

@@ -45,6 +45,7 @@ BEAT = [
     ("apps.relay.tasks_upstream.compare_delivery_log", 300, "webhooks that GitHub sent and the hub did not get"),
     ("apps.results.tasks.recount_recent", 3_600, "today's and yesterday's counts, whatever a lost message left behind"),
     ("apps.results.tasks_reports.sweep_reports", 30, "reports whose worker died or whose task was lost"),
+    ("apps.results.tasks_reports.forget_raw", 3_600, "uploaded bytes that were kept as long as the setting says"),
     ("apps.results.tasks_reports.look_up_claimed_commits", 300, "commits that reports name, asked upstream about"),
     ("apps.results.tasks.fill_search", 60, "tests that reports have named and nobody can search for yet"),
     ("apps.results.tasks_reports.publish_names", 60, "tests of new public reports, for anyone to search for"),

@@ -210,6 +210,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 
+# How many days uploaded bytes are kept once they are read, beside what was made of them; 0: for good.
+RAW_DAYS = env.int("ACCELHUB_RAW_DAYS", 90)
+
 # --- people -----------------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 SESSION_ENGINE = "apps.accounts.sessions"

@@ -47,6 +47,8 @@ from apps.relay.models import Delivery, Job
 from apps.results import figure_table, metrics, report_selectors
 from apps.results import selectors as results_selectors
 from apps.results.coverage import RULES
+from apps.results.formats import limits as upload_limits
+from apps.results.quotas import QUOTAS
 
 JOBS_PAGE = 50
 ROUNDS_PAGE = 25
@@ -265,5 +267,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "codes": CODES,
         "metrics": figure_table.METRICS,
         "coverage_rules": RULES,
+        "quotas": QUOTAS,
+        "upload_limits": list(upload_limits.rows(upload_limits.Limits())),
+        "raw_days": settings.RAW_DAYS,
     }
     return render(request, "public/policy.html", context)

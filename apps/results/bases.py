@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from apps.core.errors import Problem
 from apps.relay.graph_selectors import LOOKED_BACK, base_of, place_of
 from apps.relay.models import Commit
 from apps.results.enums import ReportFlag, ReportState
@@ -34,6 +35,22 @@ def bases_of(report: Report, user: Any) -> list[Base]:
     if report.state != ReportState.READY:
         return []
     return [previous_of(report, user), base_commit_of(report, user), *platforms_of(report, user)]
+
+
+def base_called(word: str, head: Report, user: Any) -> Report:
+    """The base of `head` that is called so: `previous`, `base` (the base commit's), or the slug of another platform.
+    Raises Problem `not_found` where there is none, with why."""
+    if word == "previous":
+        found = previous_of(head, user)
+    elif word == "base":
+        found = base_commit_of(head, user)
+    else:
+        none = Base("platform", None, f"none: the platform {word[:60]} did not report this commit in this variant")
+        others = platforms_of(head, user)
+        found = next((other for other in others if other.report and other.report.platform.slug == word), none)
+    if found.report is None:
+        raise Problem("not_found", f"base: {found.words}.", "base")
+    return found.report
 
 
 def comparable_with(report: Report, user: Any) -> QuerySet[Report]:

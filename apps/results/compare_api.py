@@ -9,9 +9,8 @@ from rest_framework.views import APIView
 from apps.core.cursors import numbered
 from apps.core.permissions import Open
 from apps.results.compare import Row, compared, rows_of
-from apps.results.compare_views import read_change, read_id
+from apps.results.compare_views import read_change, read_pair
 from apps.results.models import Report, Test
-from apps.results.report_selectors import report_or_404
 
 
 def test_out(test: Test) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def _row_out(row: Row) -> dict[str, Any]:
 
 class CompareView(APIView):
     """`GET /api/v1/compare/?base=&head=&change=&cursor=&limit=`: what changed from the report `base` to `head`, both of
-    one variant.
+    one variant. `base` is an id, `previous`, `base` (the base commit's) or the slug of a platform at the same commit.
 
     200 `{base, head, variant, tests, counts {change: tests}, cells [{before, after, change, tests}], next, previous,
     results [{test {id, file, class_name, name}, change, before, after, message}]}`; without `change` the rows are all
@@ -51,9 +50,8 @@ class CompareView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request) -> Response:
-        given = {name: read_id(request.query_params.get(name, ""), name) for name in ("base", "head")}
         change = read_change(request.query_params.get("change", ""))
-        base, head = (report_or_404(public_id, request.user) for public_id in given.values())
+        base, head = read_pair(request.query_params, request.user).values()
         found = compared(base, head)
         places = found.rows(change)
         about = {

@@ -1,10 +1,12 @@
 """The page that holds two reports against each other."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
+from django.core.validators import slug_re
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -12,6 +14,7 @@ from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.rendering import render_page
+from apps.results.bases import base_called
 from apps.results.changes import MEANINGS, Change, Compared
 from apps.results.compare import compared, rows_of
 from apps.results.models import Report
@@ -23,8 +26,9 @@ ROWS_PAGE = 50
 @public
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
-    """`/compare/?base=&head=&change=&page=`: what changed from one report to another of the same variant: how many
-    tests by change, and the tests of one (without `change`: of all but those that are as they were)."""
+    """`/compare/?base=&head=&change=&page=`: what changed from one report to another of the same variant (`base` may
+    be `previous`, `base` or a platform's slug): how many tests by change, and the tests of one (without `change`: of
+    all but those that are as they were)."""
     context: dict[str, Any] = {"now": now()}
     try:
         pair = _pair(request)
@@ -41,16 +45,29 @@ def _pair(request: HttpRequest) -> dict[str, Report] | None:
     """Both reports that the address names; None where it names neither."""
     if not request.GET.get("base") and not request.GET.get("head"):
         return None
-    ids = {name: read_id(request.GET.get(name, ""), name) for name in ("base", "head")}
-    return {name: report_or_404(public_id, request.user) for name, public_id in ids.items()}
+    return read_pair(request.GET, request.user)
 
 
-def read_id(text: str, name: str) -> uuid.UUID:
-    """A report's id from an address. Raises Problem `malformed`."""
+def read_pair(query: Mapping[str, str], user: Any) -> dict[str, Report]:
+    """The reports `base` and `head` of an address, in this order; `base` may also be a word (bases.base_called).
+    Raises Problem `malformed`, `not_found`; Http404."""
+    said, head_id = query.get("base", ""), _id(query.get("head", ""))
+    if head_id is None:
+        raise Problem("malformed", f"head: saw {query.get('head', '')[:40]!r}, send the id of a report.", "head")
+    if (base_id := _id(said)) is not None:
+        return {"base": report_or_404(base_id, user), "head": report_or_404(head_id, user)}
+    if not slug_re.fullmatch(said):
+        what = "send the id of a report, `previous`, `base`, or a platform's slug"
+        raise Problem("malformed", f"base: saw {said[:40]!r}, {what}.", "base")
+    head = report_or_404(head_id, user)
+    return {"base": base_called(said, head, user), "head": head}
+
+
+def _id(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text)
     except ValueError:
-        raise Problem("malformed", f"{name}: saw {text[:40]!r}, send the id of a report.", name) from None
+        return None
 
 
 def read_change(text: str) -> str:

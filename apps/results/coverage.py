@@ -4,23 +4,27 @@ The whole is the reference's names (an in-tree platform's public report of the s
 that were reported here in the last 30 days. What a report does not name is missing, so deselecting tests lowers it.
 """
 
+import contextlib
 import datetime
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
-from django.db.models import CharField, F, Func, QuerySet, Value
+from django.db.models import CharField, F, Func, Q, QuerySet, Value
 from numpy.typing import NDArray
 
+from apps.core.errors import Problem
 from apps.platforms.models import Platform
 from apps.results import catalogue
-from apps.results.changes import union
+from apps.results.changes import ABSENT, union, word_of
 from apps.results.compare import columns_of
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.formats.cases import Outcome
-from apps.results.models import Basis, Coverage, Reason, Report
+from apps.results.models import Basis, Coverage, Reason, Report, Test
+from apps.results.report_selectors import visible_to
 from apps.results.skip_ledger import NOT_RUN, witnesses_of
 from apps.results.skips import SkipClass, classify
 
@@ -49,13 +53,17 @@ RULES: tuple[Rule, ...] = (
 
 
 def count_coverage(*, reports: int, now: datetime.datetime) -> int:
-    """Count up to so many ready reports of the last SEEN_DAYS whose revision is not counted yet. Returns how many."""
+    """Count up to so many ready reports of the last SEEN_DAYS whose revision is not counted yet. Returns how many. One
+    that is read anew meanwhile comes again."""
+    from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
+
     since = now - datetime.timedelta(days=SEEN_DAYS)
     ready = Report.objects.filter(state=ReportState.READY, parsed_at__gte=since)
     waiting = ready.exclude(coverage__revision=F("revision")).select_related("repository__platform", "source__platform")
     found = list(waiting.order_by("parsed_at")[:reports])
     for report in found:
-        cover(report, now=now)
+        with contextlib.suppress(outcomes.Gone):
+            cover(report, now=now)
     return len(found)
 
 
@@ -64,9 +72,8 @@ def cover(report: Report, *, now: datetime.datetime) -> None:
     again."""
     reference = reference_of(report)
     own = _Tests.of(report)
-    names = columns_of(reference).test if reference else _seen(report, own.test)
-    at = np.minimum(np.searchsorted(own.test, names), max(len(own.test) - 1, 0))
-    is_there = own.test[at] == names if len(own.test) else np.zeros(len(names), np.bool_)
+    names = columns_of(reference).test if reference else _seen(report, own.test, Q())
+    at, is_there = own.places_of(names)
     outcome, reason = own.outcome[at[is_there]], own.reason[at[is_there]]
     is_skip = outcome == Outcome.SKIPPED
     executed = int((~np.isin(outcome, NOT_RUN)).sum())
@@ -90,6 +97,37 @@ def cover(report: Report, *, now: datetime.datetime) -> None:
         if report.platform.kind == Platform.Kind.IN_TREE and report.head_sha:
             others = Coverage.objects.filter(report__head_sha=report.head_sha, report__variant=report.variant)
             others.exclude(report=report).exclude(basis=Basis.REFERENCE).delete()
+
+
+@dataclass(frozen=True)
+class Unrun:
+    """The names that a report did not run and did not skip, ascending, and how each stands there: ABSENT where the
+    report does not name it, else lost or unknown."""
+
+    test: NDArray[np.int64]
+    how: NDArray[np.int8]
+
+    def rows(self, start: int, end: int) -> list[tuple[Test, str]]:
+        """Some of them, with the words of how. One query."""
+        numbers = self.test[start:end].tolist()
+        tests = Test.objects.in_bulk(numbers)
+        words = [word_of(code) for code in self.how[start:end].tolist()]
+        return [(tests[number], word) for number, word in zip(numbers, words, strict=True)]
+
+
+def unrun_of(coverage: Coverage, user: Any) -> Unrun:
+    """The names that stand behind a coverage's `missing`. Of the names seen here those that reports name which the user
+    may see. Raises Problem `report_unready` where the reference was taken down meanwhile."""
+    report, reference = coverage.report, coverage.reference
+    if reference is not None and reference.state != ReportState.READY:
+        raise Problem("report_unready", "The reference was taken down or is read anew: its names are not known.")
+    own = _Tests.of(report)
+    names = columns_of(reference).test if reference else _seen(report, own.test, visible_to(user))
+    at, is_there = own.places_of(names)
+    how = np.full(len(names), ABSENT, np.int8)
+    how[is_there] = own.outcome[at[is_there]]
+    is_unrun = np.isin(how, (ABSENT, Outcome.LOST, Outcome.UNKNOWN))
+    return Unrun(names[is_unrun], how[is_unrun])
 
 
 def reference_of(report: Report) -> Report | None:
@@ -122,9 +160,9 @@ def _own(report: Report) -> QuerySet[Report]:
     )
 
 
-def _seen(report: Report, own: NDArray[np.int64]) -> NDArray[np.int64]:
+def _seen(report: Report, own: NDArray[np.int64], who: Q) -> NDArray[np.int64]:
     since = report.received_at - datetime.timedelta(days=SEEN_DAYS)
-    recent = _own(report).filter(received_at__gte=since, received_at__lte=report.received_at).exclude(pk=report.pk)
+    recent = _own(report).filter(who, received_at__gte=since, received_at__lte=report.received_at).exclude(pk=report.pk)
     names = own
     for other in recent[:SEEN_REPORTS_MAX]:
         names = union(names, columns_of(other).test)
@@ -138,6 +176,11 @@ class _Tests:
     test: NDArray[np.int64]
     outcome: NDArray[np.int8]
     reason: NDArray[np.int32]
+
+    def places_of(self, names: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Where each name would stand among these tests, and whether it does."""
+        at = np.minimum(np.searchsorted(self.test, names), max(len(self.test) - 1, 0))
+        return at, self.test[at] == names if len(self.test) else np.zeros(len(names), np.bool_)
 
     @classmethod
     def of(cls, report: Report) -> "_Tests":

@@ -99,7 +99,7 @@ def _runs(looked_at: list[Report], numbers: list[int]) -> list[Run]:
     runs = []
     for report in looked_at:
         # Taken down, or read anew, since it was chosen: then its file is gone.
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(outcomes.Gone):
             runs.append(Run(report, outcomes.outcome_of(report.outcomes_name, numbers)))
     return runs
 
@@ -114,18 +114,21 @@ def _strips(runs: list[Run], named: list[Run]) -> list[tuple[str, list[Run]]]:
 
 
 def details_of(test: Test, runs: list[Run]) -> list[Detail]:
-    """Each run with its time, attempts and message. Three queries."""
+    """Each run with its time, attempts and message; those whose report went away meanwhile are left out. Three
+    queries."""
     from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
 
     numbers = [test.pk, *catalogue.earlier_names([test.pk])]
-    rows = [
-        next(row for number in numbers if (row := outcomes.row_of(run.report.outcomes_name, number))) for run in runs
-    ]
-    reasons = Reason.objects.in_bulk([row.reason for row in rows if row.reason is not None])
+    rows = []
+    for run in runs:
+        with contextlib.suppress(outcomes.Gone):
+            found = (outcomes.row_of(run.report.outcomes_name, number) for number in numbers)
+            rows.append((run, next(row for row in found if row)))
+    reasons = Reason.objects.in_bulk([row.reason for _, row in rows if row.reason is not None])
     said = messages_of([run.report for run in runs], numbers)
     return [
         Detail(run, row.attempts, row.ms, said.get(run.report.pk) or _text(reasons.get(row.reason or 0)))
-        for run, row in zip(runs, rows, strict=True)
+        for run, row in rows
     ]
 
 

@@ -238,7 +238,8 @@ class Upload(models.Model):
     """One shard of a report, as it came: of which job, and what was sent. `digest` is that of its parts, in order.
 
     `tests` and `failing` are what the parse found in this shard alone, `is_whole` whether it could read all of it;
-    `verdict` is what they say about the job, at its revision `judged_revision`.
+    `verdict` is what they say about the job, at its revision `judged_revision`. `raw_removed_at`: since then its bytes
+    are not kept for it any more (apps/results/retention.py).
     """
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="uploads")
@@ -259,6 +260,7 @@ class Upload(models.Model):
     verdict = models.CharField(max_length=20, choices=TestsVerdict.choices, blank=True)
     judged_revision = models.IntegerField(null=True, blank=True)
     received_at = models.DateTimeField()
+    raw_removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["shard"]
@@ -274,10 +276,15 @@ class Upload(models.Model):
                 condition=Q(verdict="") | Q(verdict__in=TestsVerdict.values, job__isnull=False),
                 name="results_upload_verdict",
             ),
+            models.CheckConstraint(
+                condition=Q(raw_removed_at=None) | Q(raw_removed_at__gte=F("received_at")),
+                name="results_upload_raw_once",
+            ),
         ]
         indexes = [
             models.Index(fields=["received_at"], name="results_upload_received"),
             models.Index(fields=["run_id"], name="results_upload_run"),
+            models.Index(fields=["received_at"], condition=Q(raw_removed_at=None), name="results_upload_raw"),
         ]
 
     def __str__(self) -> str:

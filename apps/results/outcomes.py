@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from django.core.files.base import ContentFile
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from numpy.typing import NDArray
 
+from apps.core.errors import Problem
 from apps.results.formats.cases import Outcome
 from apps.results.names.canonical import Spelling, spelling_of
 
@@ -84,6 +85,21 @@ class About:
 
 class UnknownFormat(ValueError):
     """The file is not one of ours, or of a later version."""
+
+
+class Gone(Problem):
+    """The file went away after its row was read: the report was read anew, or taken down."""
+
+    def __init__(self) -> None:
+        super().__init__("report_unready", "The report was read anew or taken down meanwhile: ask again.")
+
+
+def opened(name: str) -> File:
+    """A stored file, open to be read. Raises Gone."""
+    try:
+        return default_storage.open(name)
+    except FileNotFoundError:
+        raise Gone from None
 
 
 def milliseconds(seconds: Sequence[float | None]) -> NDArray[np.int32]:
@@ -155,9 +171,9 @@ def _or_null(values: NDArray[np.int32]) -> Any:
 
 
 def read(name: str, columns: Iterable[str] = ("test", "outcome")) -> dict[str, NDArray[Any]]:
-    """Columns of a stored file as arrays, -1 for null. Only these columns are fetched and decoded."""
+    """Columns of a stored file as arrays, -1 for null. Only these columns are fetched and decoded. Raises Gone."""
     wanted = list(columns)
-    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+    with opened(name) as stored, pq.ParquetFile(stored) as file:
         _check(file)
         table = file.read(columns=wanted)
     return {column: table[column].fill_null(-1).to_numpy() for column in wanted}
@@ -165,13 +181,14 @@ def read(name: str, columns: Iterable[str] = ("test", "outcome")) -> dict[str, N
 
 def about(name: str) -> About:
     """What a stored file says about itself."""
-    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+    with opened(name) as stored, pq.ParquetFile(stored) as file:
         return _check(file)
 
 
 def row_of(name: str, test: int) -> Row | None:
-    """One test's outcome, None where the report does not have it. Only the row group that may hold it is read."""
-    with default_storage.open(name) as stored, pq.ParquetFile(stored) as file:
+    """One test's outcome, None where the report does not have it. Only the row group that may hold it is read. Raises
+    Gone."""
+    with opened(name) as stored, pq.ParquetFile(stored) as file:
         groups = [at for at in range(file.num_row_groups) if _may_hold(file.metadata.row_group(at), test)]
         if not groups:
             return None
@@ -189,7 +206,7 @@ def row_of(name: str, test: int) -> Row | None:
 def outcome_of(name: str, tests: Sequence[int]) -> Outcome | None:
     """How one test ended, under the first of its numbers that the report has; None where it has none of them. For many
     files: a third of what row_of costs, since the file is read at once and only two columns are decoded."""
-    with default_storage.open(name) as stored, pq.ParquetFile(pa.BufferReader(stored.read())) as file:
+    with opened(name) as stored, pq.ParquetFile(pa.BufferReader(stored.read())) as file:
         _check(file)
         for test in tests:
             groups = [at for at in range(file.num_row_groups) if _may_hold(file.metadata.row_group(at), test)]

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
@@ -158,8 +159,10 @@ class Shard(NamedTuple):
 
 @dataclass
 class Read:
-    """A report's uploads, read: one case a test, what each upload came to, and how reading each file went."""
+    """A report's uploads, read: one case a test, what each upload came to, and how reading each file went. `left`: how
+    many cases more are read."""
 
+    left: int
     cases: list[Case] = field(default_factory=list)
     files: list[_File] = field(default_factory=list)
     shards: dict[int, "Shard"] = field(default_factory=dict)
@@ -215,11 +218,11 @@ def _parse(lease: leases.Lease, clock: Clock) -> str:
 def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
     """Every file of every upload. Within an upload a later file is a later attempt, as far as files say when they
     began; between uploads the attempts of their jobs are."""
-    read = Read()
+    read = Read(left=Limits().report)
     of_uploads: list[tuple[int, list[Case]]] = []
     for upload in uploads:
         before = len(read.files)
-        settled = list(settle(_ordered(upload, read.files, pulse)))
+        settled = list(settle(_ordered(upload, read, pulse)))
         codes = _codes(settled)
         is_whole = not any(file.is_incomplete for file in read.files[before:]) and Outcome.UNKNOWN not in codes
         read.shards[upload.pk] = Shard(len(settled), int(np.isin(codes, FAILING).sum()), is_whole)
@@ -228,21 +231,25 @@ def _read(uploads: Iterable[Upload], pulse: Pulse) -> Read:
     return read
 
 
-def _ordered(upload: Upload, files: list[_File], pulse: Pulse) -> Iterator[tuple[str, list[Case]]]:
+def _ordered(upload: Upload, read: Read, pulse: Pulse) -> Iterator[tuple[str, list[Case]]]:
     for part in upload.parts.all():
-        for file, started, cases in _files_of(part, pulse):
-            files.append(file)
+        for file, started, cases in _files_of(part, read, pulse):
+            read.files.append(file)
             yield started, cases
 
 
-def _files_of(part: UploadPart, pulse: Pulse) -> Iterator[tuple[_File, str, list[Case]]]:
+def _files_of(part: UploadPart, read: Read, pulse: Pulse) -> Iterator[tuple[_File, str, list[Case]]]:
     """The files of one uploaded file: what is to be said of each, when it says that it began, and its cases."""
     notes = Notes()
     with default_storage.open(part.storage_name) as stored:
         watched = cast(BinaryIO, _Watched(stored, pulse))
         try:
             for member in archive.members(watched, name=part.name, limits=Limits(), notes=notes):
-                cases = list(member.cases())
+                cases = list(islice(member.cases(), read.left + 1))
+                if len(cases) > read.left:
+                    cases.pop()
+                    member.notes.add("too_many_in_report", f"At most {Limits().report} are read.")
+                read.left -= len(cases)
                 yield _File.of(member.path, member.notes, len(cases)), member.notes.started, cases
         except archive.UploadRefused as refused:
             said = [{"code": refused.code, "count": 1, "says": str(refused)}]

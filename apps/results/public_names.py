@@ -22,10 +22,15 @@ _REMOVE = "DELETE FROM results_publictest WHERE test_id = ANY(%s::bigint[])"
 def publish(*, reports: int) -> int:
     """Make the tests of up to so many public reports findable. Returns how many reports. Idempotent: a report that is
     read again, or was made public by the acceptance of its owner, comes again."""
+    from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
+
     ready = Report.objects.filter(PUBLIC, state=ReportState.READY).exclude(named_revision=F("revision"))
     waiting = list(ready.order_by("parsed_at")[:reports])
     for report in waiting:
-        new = np.setdiff1d(_tests_of(report), _known(), assume_unique=True)
+        try:
+            new = np.setdiff1d(_tests_of(report), _known(), assume_unique=True)
+        except outcomes.Gone:
+            continue
         for first in range(0, len(new), STEP):
             with connection.cursor() as cursor:
                 cursor.execute(_ADD, [new[first : first + STEP].tolist()])
@@ -39,8 +44,14 @@ def publish(*, reports: int) -> int:
 def withdraw(report: Report) -> None:
     """A report is taken down: its tests are found no more, until the other public reports have been gone through."""
     if report.outcomes_name and report.named_revision:
+        from apps.results import outcomes  # pyarrow: for the memory of those processes that are asked
+
+        try:
+            named = _tests_of(report)
+        except outcomes.Gone:
+            named = _known()  # which were this report's nobody knows: all are gone through anew
         with connection.cursor() as cursor:
-            cursor.execute(_REMOVE, [_tests_of(report).tolist()])
+            cursor.execute(_REMOVE, [named.tolist()])
         Report.objects.filter(PUBLIC, state=ReportState.READY).update(named_revision=0)
 
 

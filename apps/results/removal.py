@@ -85,5 +85,5 @@ def forget_files(names: list[str]) -> None:
 
 def _is_named(name: str) -> bool:
     if name.startswith("raw/"):
-        return UploadPart.objects.filter(sha256=name.rsplit("/", 1)[1]).exists()
+        return UploadPart.objects.filter(sha256=name.rsplit("/", 1)[1], upload__raw_removed_at=None).exists()
     return Report.objects.filter(outcomes_name=name).exists()

@@ -1,8 +1,10 @@
 """The API of reports: what became of an upload."""
 
+import datetime
 import uuid
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,7 +12,7 @@ from rest_framework.views import APIView
 
 from apps.core.permissions import Open
 from apps.results.models import Report
-from apps.results.report_selectors import missing_shards, report_or_404
+from apps.results.report_selectors import missing_of, report_or_404
 
 
 class FileOut(serializers.Serializer[Any]):
@@ -24,7 +26,8 @@ class FileOut(serializers.Serializer[Any]):
 
 
 class ReportOut(serializers.Serializer[Report]):
-    """A receipt. `progress` in per cent; `counts` null until it is parsed; `reason`: why it failed or was removed."""
+    """A receipt. `progress` in per cent; `counts` null until it is parsed; `reason`: why it failed or was
+    removed; `raw_removed_at`: since when the uploaded bytes are not kept any more."""
 
     id = serializers.UUIDField(source="public_id")
     variant = serializers.CharField()
@@ -33,12 +36,20 @@ class ReportOut(serializers.Serializer[Report]):
     counts = serializers.DictField(allow_null=True)
     files = FileOut(many=True)
     flags = serializers.ListField()
+    raw_removed_at = serializers.SerializerMethodField()
     shards = serializers.SerializerMethodField()
     reason = serializers.SerializerMethodField()
 
     def get_shards(self, report: Report) -> dict[str, Any]:
         is_removed = hasattr(report, "removal")
-        return {"declared": report.shards, "missing": [] if is_removed else missing_shards(report)}
+        return {
+            "declared": report.shards,
+            "missing": [] if is_removed else missing_of(report.shards, [one.shard for one in report.uploads.all()]),
+        }
+
+    def get_raw_removed_at(self, report: Report) -> datetime.datetime | None:
+        """Since when the uploaded bytes are not kept any more."""
+        return max((one.raw_removed_at for one in report.uploads.all() if one.raw_removed_at), default=None)
 
     def get_reason(self, report: Report) -> str:
         return report.removal.reason if hasattr(report, "removal") else report.failure
@@ -49,10 +60,13 @@ class ReportView(APIView):
     members and maintainers.
 
     200 `{id, variant, state, progress, counts {total, passed, failed, error, skipped, xfailed, xpassed, flaky, lost,
-    unknown} or null, files [{name, state, parsed, dropped, notes}], flags, shards {declared, missing}, reason}`; 404.
+    unknown} or null, files [{name, state, parsed, dropped, notes}], flags, shards {declared, missing}, raw_removed_at
+    or null, reason}`; 404.
     """
 
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        return Response(ReportOut(report_or_404(public_id, request.user)).data)
+        report = report_or_404(public_id, request.user)
+        prefetch_related_objects([report], "uploads")
+        return Response(ReportOut(report).data)

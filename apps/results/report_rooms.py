@@ -48,6 +48,23 @@ def skips(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     return render_page(request, "results/report_skips.html", context)
 
 
+@public
+@require_safe
+def missing(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
+    """`/reports/<id>/missing/?page=`: the names of coverage's whole that the report did not run and did not skip."""
+    report = report_or_404(public_id, request.user)
+    context: dict[str, Any] = {"report": report, "tab": "missing", "now": now()}
+    if is_read(report) and hasattr(report, "coverage"):
+        from apps.results.coverage import unrun_of  # pyarrow: for the memory of those processes that are asked
+
+        found = unrun_of(report.coverage, request.user)
+        page = Paginator(range(len(found.test)), LINES_PAGE).get_page(request.GET.get("page"))
+        places = page.object_list
+        page.object_list = found.rows(places.start, places.stop)  # type: ignore[attr-defined, assignment]
+        context["page"] = page
+    return render_page(request, "results/report_missing.html", context)
+
+
 def _skips(request: HttpRequest, report: Report) -> dict[str, Any]:
     form = SkipForm(request.GET)
     ledger, given = ledger_of(report), form.given()

@@ -7,9 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.core.clock import now
 from apps.core.cursors import numbered, read_filters
 from apps.core.errors import Problem
 from apps.core.permissions import Open
+from apps.results.backlog import BACKLOG_DAYS, Left, backlog
 from apps.results.compare_api import test_out
 from apps.results.elsewhere import Seen, others_of, seen_elsewhere
 from apps.results.forms import FindingForm, SkipForm
@@ -18,7 +20,7 @@ from apps.results.report_selectors import findings_found, is_read, report_or_404
 from apps.results.skip_ledger import Ledger, Line, ledger_of
 
 
-def _read_report(request: Request, public_id: uuid.UUID) -> Report:
+def read_report(request: Request, public_id: uuid.UUID) -> Report:
     """The report, if its tests can be shown. Raises Problem `report_removed`, `report_unready`; Http404."""
     report = report_or_404(public_id, request.user)
     if hasattr(report, "removal"):
@@ -63,7 +65,7 @@ class FindingsView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        report = _read_report(request, public_id)
+        report = read_report(request, public_id)
         form = FindingForm(request.query_params)
         read_filters(form)
         found, others = findings_found(report, form.chosen()), others_of(report, request.user)
@@ -99,7 +101,7 @@ class SkipsView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        report = _read_report(request, public_id)
+        report = read_report(request, public_id)
         form = SkipForm(request.query_params)
         read_filters(form)
         wanted, ledger = form.given().get("class"), ledger_of(report)
@@ -119,7 +121,7 @@ class CoverageView(APIView):
     access = Open.PUBLIC
 
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        coverage = getattr(_read_report(request, public_id), "coverage", None)
+        coverage = getattr(read_report(request, public_id), "coverage", None)
         fields = ("basis", "names", "executed", "skipped", "missing", "counted_at")
         reference = coverage.reference if coverage else None
         return Response(
@@ -127,6 +129,66 @@ class CoverageView(APIView):
             | {"reference": str(reference.public_id) if reference else None}
             | {"classes": coverage.classes if coverage else {}}
         )
+
+
+class MissingView(APIView):
+    """`GET /api/v1/reports/<id>/missing/?cursor=&limit=`: the names that the report did not run and did not skip.
+
+    200 `{basis, reference, missing, next, previous, results [{test, how}]}`: `how` is `not there`, `lost` or `unknown`;
+    `missing` counts what coverage counted, the rows are those of them that the reader may know of. 404; 409
+    `report_unready` (also while coverage is not counted), `report_removed`.
+    """
+
+    access = Open.PUBLIC
+
+    def get(self, request: Request, public_id: uuid.UUID) -> Response:
+        from apps.results.coverage import unrun_of  # pyarrow: for the memory of those processes that are asked
+
+        report = read_report(request, public_id)
+        coverage = getattr(report, "coverage", None)
+        if coverage is None:
+            raise Problem("report_unready", "The coverage of this report is not counted yet.")
+        found = unrun_of(coverage, request.user)
+
+        def rows(start: int, end: int) -> list[dict[str, Any]]:
+            return [{"test": test_out(test), "how": how} for test, how in found.rows(start, end)]
+
+        about = {
+            "basis": coverage.basis,
+            "reference": str(coverage.reference.public_id) if coverage.reference else None,
+            "missing": coverage.missing,
+        }
+        return Response(about | numbered(request, len(found.test), rows))
+
+
+class BacklogView(APIView):
+    """`GET /api/v1/backlog/?cursor=&limit=`: what is left to do of each platform and variant, by its newest public
+    report of the last 30 days, most first.
+
+    200 `{days, next, previous, results [{platform, origin, variant, report, received_at, failures, known_failures,
+    unexplained, names, executed, skipped, missing}]}`: null where it is not counted yet.
+    """
+
+    access = Open.PUBLIC
+
+    def get(self, request: Request) -> Response:
+        left = backlog(now())
+        listed = numbered(request, len(left), lambda start, end: [_left_out(one) for one in left[start:end]])
+        return Response({"days": BACKLOG_DAYS} | listed)
+
+
+def _left_out(left: Left) -> dict[str, Any]:
+    report = left.report
+    return {
+        "platform": report.platform.slug,
+        "origin": report.origin_name,
+        "variant": report.variant,
+        "report": str(report.public_id),
+        "received_at": report.received_at,
+        "failures": left.failures,
+        "known_failures": left.known,
+        "unexplained": left.unexplained,
+    } | {name: getattr(left.coverage, name, None) for name in ("names", "executed", "skipped", "missing")}
 
 
 def _ledger_out(ledger: Ledger) -> dict[str, Any]:

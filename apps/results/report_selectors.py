@@ -65,7 +65,8 @@ def part_or_404(public_id: uuid.UUID, sha256: str, user: Any) -> UploadPart:
     # An address can spell what PostgreSQL cannot even compare.
     if not may_see_raw(user, report) or not _SHA256.fullmatch(sha256):
         raise Http404
-    part = UploadPart.objects.filter(upload__report=report, sha256=sha256).order_by("pk").first()
+    kept = UploadPart.objects.filter(upload__report=report, upload__raw_removed_at=None)
+    part = kept.filter(sha256=sha256).order_by("pk").first()
     if part is None:
         raise Http404
     return part
@@ -82,11 +83,6 @@ def removable_or_404(public_id: uuid.UUID) -> Report:
 def uploads_of(report: Report) -> QuerySet[Upload]:
     """The shards that came, in order, with their jobs and parts."""
     return report.uploads.select_related("job").prefetch_related("parts").order_by("shard")
-
-
-def missing_shards(report: Report) -> list[int]:
-    """The numbers of the shards that were declared and did not come."""
-    return missing_of(report.shards, report.uploads.values_list("shard", flat=True))
 
 
 def missing_of(declared: int, came: Any) -> list[int]:

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from apps.core import clock
 from apps.core.clock import now
-from apps.results import claimed_commits, incoming, leases, linking, tasks
+from apps.results import claimed_commits, incoming, leases, linking, retention, tasks
 from apps.results.models import Report
 
 _PUBLISHED_AT_ONCE = 50
@@ -71,6 +71,12 @@ def sweep_reports() -> int:
     """Wake reports that wait for nobody, and remove what dead uploads left."""
     incoming.forget_stale(now=clock.real(now()))
     return leases.sweep(now=now())
+
+
+@shared_task
+def forget_raw() -> int:
+    """Let go of uploaded bytes that were kept long enough."""
+    return retention.forget_raw(now=now())
 
 
 @shared_task

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from apps.core.errors import Problem
+from apps.core.storage import store_once
 from apps.core.wakeups import wake
 from apps.relay import modes
 from apps.relay.callbacks import compare_claims
@@ -90,6 +91,7 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
             for position, file in enumerate(files)
         )
         _want_more(report, now)
+        _refuse_forgotten(report)
         _store(files)
         wake(REPORT_RECEIVED, [str(report.pk)], now=now)
     return Taken(report.public_id, RECEIVED)
@@ -178,6 +180,16 @@ def _again(report: Report, known: Upload, files: Sequence[Incoming]) -> Taken:
     )
 
 
+def _refuse_forgotten(report: Report) -> None:
+    """All shards are read together. Asked once the report's row is held: whoever forgets bytes holds it too."""
+    if report.uploads.exclude(raw_removed_at=None).exists():
+        detail = (
+            f"report_key: the shards of {report.public_id} were read long ago, and their bytes are not kept any more. "
+            "Upload under another key."
+        )
+        raise Problem("report_conflict", detail, "report_key")
+
+
 def _refuse_removed(origin: Origin, files: Sequence[Incoming]) -> None:
     digests = [file.sha256 for file in files]
     taken_down = Removal.objects.filter(report__in=origin.reports(), digests__overlap=digests).first()
@@ -209,8 +221,7 @@ def _store(files: Sequence[Incoming]) -> None:
     lock_names([raw_name(file.sha256) for file in files])
     try:
         for file in files:
-            if not default_storage.exists(raw_name(file.sha256)):
-                default_storage.save(raw_name(file.sha256), file)
+            store_once(default_storage, raw_name(file.sha256), file)
     except OSError as error:
         log.exception("an upload cannot be stored")
         detail = "The hub cannot store files at the moment."

@@ -9,6 +9,7 @@ urlpatterns = [
     path("reports/<uuid:public_id>/", report_views.report, name="report"),
     path("reports/<uuid:public_id>/findings/", report_rooms.findings, name="findings"),
     path("reports/<uuid:public_id>/skips/", report_rooms.skips, name="skips"),
+    path("reports/<uuid:public_id>/missing/", report_rooms.missing, name="missing"),
     path("backlog/", history_views.backlog, name="backlog"),
     path("tests/", history_views.tests, name="tests"),
     path("tests/<int:number>/", history_views.test, name="test"),

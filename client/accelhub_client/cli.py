@@ -8,16 +8,16 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Optional
-from urllib.parse import urlsplit
 
-from accelhub_client import VERSION, ci, packing, receipts, uploading
+from accelhub_client import VERSION, ci, packing, places, receipts, uploading
 from accelhub_client.console import Progress, clean, note, result, size
-from accelhub_client.exits import EXITS, Stop
+from accelhub_client.exits import EXITS, Stop, described
 from accelhub_client.multipart import Part
+from accelhub_client.questions import add_questions
 from accelhub_client.redaction import Redactor, redactor
 from accelhub_client.selection import Selection, select
 from accelhub_client.tokens import AUDIENCE, tokens
-from accelhub_client.transport import Address, address
+from accelhub_client.transport import Address
 
 WAIT_SECONDS = 900.0
 
@@ -36,15 +36,16 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    exits = "\n".join(f"  {code:<4} {says}" for code, says in EXITS.values())
     parser = argparse.ArgumentParser(
         prog="accelhub",
         description="The client of an AccelHub.",
-        epilog=f"exit codes:\n{exits}",
+        epilog=described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"accelhub {VERSION}")
-    report = parser.add_subparsers(required=True, metavar="COMMAND").add_parser("report", help="test reports")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    report = commands.add_parser("report", help="send test reports, ask what became of them")
+    add_questions(commands)
     verbs = report.add_subparsers(required=True, metavar="VERB")
     _add_upload(verbs.add_parser("upload", help="send a job's test reports"))
     _add_status(verbs.add_parser("status", help="ask what became of an upload"))
@@ -81,13 +82,6 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", help="the hub's address, for an id; else ACCELHUB_URL")
 
 
-def _hub(url: Optional[str]) -> Address:
-    found = url or os.environ.get("ACCELHUB_URL")
-    if not found:
-        raise Stop("usage", "--url: is missing, and ACCELHUB_URL too. Give the hub's address.")
-    return address(found, "--url" if url else "ACCELHUB_URL")
-
-
 def _upload(options: argparse.Namespace) -> str:
     environment = os.environ
     meta = ci.meta(vars(options), options.shard, environment)
@@ -96,7 +90,7 @@ def _upload(options: argparse.Namespace) -> str:
         raise Stop(
             "usage", f"--redact: {clean(selection.archives[0])} is an archive, which goes as it is. Give its folder."
         )
-    hub = None if options.dry_run else _hub(options.url)
+    hub = None if options.dry_run else places.hub(options.url)
     audience = options.audience or environment.get("ACCELHUB_OIDC_AUDIENCE") or AUDIENCE
     given = options.token or environment.get("ACCELHUB_TOKEN")
     source = None if options.dry_run else tokens(environment, audience, given)
@@ -161,27 +155,9 @@ def _told(taken: uploading.Taken, hub: Address, options: argparse.Namespace) -> 
 
 
 def _status(options: argparse.Namespace) -> str:
-    hub, report = _meant(options)
+    hub, report = places.report(options.report, options.url)
     receipts.show(receipts.receipt(hub, report, os.environ))
     return "ok"
-
-
-def _meant(options: argparse.Namespace) -> tuple[Address, str]:
-    """The hub and the report's id, of an id or of the address of a receipt.
-
-    An API token goes to the hub that ACCELHUB_URL or --url names, whatever the address says.
-    """
-    said: str = options.report
-    found = uploading.REPORT_ID.search(urlsplit(said).path)
-    if found is None:
-        raise Stop("usage", f"{said[:100]}: holds no report's id. Give the id or the receipt's address.")
-    if "://" not in said:
-        return _hub(options.url), found[0]
-    there = address(said, "URL")
-    base = Address(there.scheme, there.host, there.port, there.path.partition("/reports/")[0].removesuffix("/api/v1"))
-    if os.environ.get("ACCELHUB_API_TOKEN") and base.origin != _hub(options.url).origin:
-        raise Stop("usage", f"{said[:100]}: is not the hub of ACCELHUB_URL, for which ACCELHUB_API_TOKEN is.")
-    return base, found[0]
 
 
 if __name__ == "__main__":

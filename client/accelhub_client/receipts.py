@@ -3,12 +3,11 @@
 import time
 from typing import Any
 
+from accelhub_client.asking import ask
 from accelhub_client.ci import Environment
 from accelhub_client.console import clean, note, result
 from accelhub_client.exits import Stop
-from accelhub_client.refusals import sentence
-from accelhub_client.retries import retried
-from accelhub_client.transport import Address, Answer, get
+from accelhub_client.transport import Address
 from accelhub_client.uploading import PATH
 
 READY, FAILED, REMOVED = "ready", "failed", "removed"
@@ -20,28 +19,11 @@ Receipt = dict[str, Any]
 
 
 def receipt(hub: Address, report: str, environment: Environment) -> Receipt:
-    """The receipt of a report. Raises Stop `refused`, `unavailable`.
-
-    Below L2 a receipt is for the platform's members: ACCELHUB_API_TOKEN, of the hub's /account/, says who asks.
-    """
-    headers = {"Accept": "application/json"}
-    if environment.get("ACCELHUB_API_TOKEN"):
-        headers["Authorization"] = f"Bearer {environment['ACCELHUB_API_TOKEN'].strip()}"
-    return retried("The receipt", lambda: get(hub.at(f"{PATH}{report}/"), headers), _read)
-
-
-def _read(answer: Answer) -> Receipt:
-    if answer.status == 404:
-        raise Stop(
-            "refused",
-            "There is no such report that everyone may see. Below L2 it is its members' own: set ACCELHUB_API_TOKEN.",
-        )
-    if answer.status >= 400:
-        raise Stop("refused", sentence(answer))
-    said = answer.json()
-    if not isinstance(said.get("state"), str):
-        raise Stop("unavailable", f"HTTP {answer.status}, but no receipt of a hub. Is --url the hub's address?")
-    return said
+    """The receipt of a report. Raises Stop `refused`, `unavailable`."""
+    found = ask("The receipt", hub, f"{PATH}{report}/", environment)
+    if not isinstance(found.get("state"), str):
+        raise Stop("unavailable", "The answer is no receipt of a hub. Is --url the hub's address?")
+    return found
 
 
 def wait(hub: Address, report: str, environment: Environment, seconds: float) -> Receipt:

@@ -15,7 +15,7 @@ from tests.client.secrets import client_module
 README = (CLIENT / "README.md").read_text()
 ACTION: dict[str, Any] = yaml.safe_load((CLIENT / "action.yml").read_text())
 (STEP,) = ACTION["runs"]["steps"]
-ci, exits, redaction = client_module("ci"), client_module("exits"), client_module("redaction")
+ci, exits, questions, redaction = map(client_module, ("ci", "exits", "questions", "redaction"))
 
 
 def table(first: str) -> list[list[str]]:
@@ -37,6 +37,10 @@ def test_the_guide_prints_every_field_and_where_it_comes_from() -> None:
 
 def test_the_guide_prints_every_exit_code() -> None:
     assert table("exit code") == [[str(code), says] for code, says in exits.EXITS.values()]
+
+
+def test_the_guide_prints_every_question() -> None:
+    assert table("command") == [[f"`accelhub {one.name}`", one.says] for one in questions.QUESTIONS]
 
 
 def test_the_guide_prints_what_is_always_replaced() -> None:

@@ -50,6 +50,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "reports/<uuid:public_id>/remove/": (Look("/reports/{report}/remove/", (MAINTAINER, OPERATOR)),),
     "reports/<uuid:public_id>/findings/": (Look("/reports/{read_report}/findings/", (VISITOR,)),),
+    "reports/<uuid:public_id>/missing/": (Look("/reports/{read_report}/missing/", (VISITOR,)),),
     "reports/<uuid:public_id>/skips/": (Look("/reports/{read_report}/skips/", (VISITOR,)),),
     "tests/": (Look("/tests/", (VISITOR,)), Look("/tests/?q=test_a", (VISITOR,)), Look("/tests/?q=x", (VISITOR,))),
     "tests/<int:number>/": (Look("/tests/{test}/", (VISITOR,)),),

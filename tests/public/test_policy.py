@@ -47,6 +47,8 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "checks",
             "conclusions",
             "coverage",
+            "quotas",
+            "upload-limits",
             "neutral-ends",
             "metrics",
             "fields",
@@ -189,3 +191,16 @@ def test_it_prints_what_is_flagged_about_coverage(page: Page) -> None:
     assert page.tables["coverage"] == [
         (rule.flag.value, rule.says, f"{rule.limit} percentage points") for rule in COVERAGE_RULES
     ]
+
+
+def test_it_prints_how_much_may_be_uploaded_and_how_much_of_it_is_read(page: Page) -> None:
+    from apps.results.formats.limits import Limits, rows
+    from apps.results.quotas import QUOTAS
+
+    assert page.tables["quotas"] == [
+        (quota.what.replace("`", ""), quota.limit, quota.answer.replace("`", "")) for quota in QUOTAS
+    ]
+    assert page.tables["upload-limits"] == [
+        (row.name, f"{row.value:,} {row.unit}", row.says.replace("`", "")) for row in rows(Limits())
+    ]
+    assert "the bytes are kept for 90 days after they came" in page.text

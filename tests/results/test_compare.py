@@ -189,3 +189,27 @@ def test_a_comparison_costs_the_same_however_much_changed(
         assert len(api(base, head).json()["results"]) == count
     with django_assert_num_queries(7):
         assert page_of(base, head).status_code == 200
+
+
+def test_a_base_may_be_called_by_what_it_is(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2, FALCON: 2, "osprey/torch": 1})
+    placed(*COMMITS[:2])
+    old = reported(made[KESTREL], ended("test_a", "passed"), head_sha=COMMITS[0])
+    elsewhere = reported(made[FALCON], ended("test_a", "passed"), head_sha=COMMITS[1])
+    hidden = reported(made["osprey/torch"], ended("test_a", "passed"), head_sha=COMMITS[1])
+    head = reported(made[KESTREL], ended("test_a", "failed"), head_sha=COMMITS[1])
+
+    def called(word: str, of: Any = head) -> Any:
+        query = {"base": word, "head": of.public_id}
+        answer, page = Client().get("/api/v1/compare/", query), Client().get("/compare/", query)
+        assert answer.status_code == page.status_code
+        return answer
+
+    for word, base in (("previous", old), ("base", old), (elsewhere.platform.slug, elsewhere)):
+        assert called(word).json()["base"]["id"] == str(base.public_id)
+    first = "base: none: this is the first of its variant."
+    assert problem(called("previous", old)) == problem_body("not_found", first, "base")
+    slug = hidden.platform.slug
+    nobody = f"base: none: the platform {slug} did not report this commit in this variant."
+    assert problem(called(slug)) == problem_body("not_found", nobody, "base")
+    assert refusal(called("the one before")) == (400, "malformed", "base")

@@ -9,12 +9,12 @@ from django.db import IntegrityError
 from django.test import Client
 
 from apps.core.clock import now
-from apps.platforms.models import Platform
+from apps.platforms.models import Platform, Repository
 from apps.platforms.services import create_platform
 from apps.results.coverage import RULES, count_coverage, is_drop
 from apps.results.models import Coverage, Report
 from apps.results.removal import remove_report
-from tests.factories.listing import TESTS
+from tests.factories.listing import TESTS, member_of
 from tests.factories.pages import Page
 from tests.relay.downstream import Downstream, refusal
 from tests.results.conftest import Reporting
@@ -138,3 +138,79 @@ def test_the_backlog_costs_one_query(reporting: Reporting, count: int, django_as
     counted()
     with django_assert_num_queries(1):
         assert Client().get("/backlog/").status_code == 200
+
+
+def missing(report: Any, client: Client | None = None, **query: Any) -> Any:
+    return (client or Client()).get(f"/api/v1/reports/{report.public_id}/missing/", query)
+
+
+def test_the_names_that_are_missing_can_be_read(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2})[KESTREL]
+    reported(made, *passing(1, 2, 3))
+    gone = '<testsuite errors="1" failures="0" tests="3">' + passing(1)[0] + "</testsuite>"
+    report = reported(made, gone, ended("test_2", "skipped"))
+    waiting = Client().get(f"/reports/{report.public_id}/missing/")
+    assert "Not counted yet" in Page(waiting).text
+    assert refusal(missing(report)) == (409, "report_unready", None)
+    counted()
+    report.refresh_from_db()
+    body = missing(report).json()
+    rows = body.pop("results")
+    assert body == {"basis": "seen", "reference": None, "missing": len(rows), "next": None, "previous": None}
+    assert {(row["test"]["name"], row["how"]) for row in rows} >= {("test_3", "not there")}
+    assert [row["how"] for row in rows if row["test"]["name"] != "test_3"] == ["lost"] * (len(rows) - 1)
+    page = Page(Client().get(f"/reports/{report.public_id}/missing/"))
+    assert ("test_3 test_foo · TestFoo", "not there") in page.tables["missing"]
+    assert len(page.tables["missing"]) == len(rows)
+    first = missing(report, limit=1).json()
+    assert [first["results"], Client().get(first["next"]).json()["results"][:1]] == [rows[:1], rows[1:2]]
+
+
+def test_names_that_only_private_reports_hold_are_counted_and_not_named(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 1})[KESTREL]
+    reported(made, *passing(1, 2))
+    Repository.objects.update(level=2)
+    report = reported(made, *passing(1))
+    counted()
+    strangers = missing(report).json()
+    assert (strangers["missing"], strangers["results"]) == (1, [])
+    assert "0 that you may see" in Page(Client().get(f"/reports/{report.public_id}/missing/")).text
+    member = Client()
+    member.force_login(member_of(report.platform))
+    assert [row["test"]["name"] for row in missing(report, member).json()["results"]] == ["test_2"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_missing_names_cost_the_same_however_many(
+    reporting: Reporting, count: int, django_assert_num_queries: Any
+) -> None:
+    made = reporting({KESTREL: 2})[KESTREL]
+    reported(made, *passing(*range(count + 1)))
+    report = reported(made, *passing(0))
+    counted()
+    with django_assert_num_queries(5):
+        assert len(missing(report).json()["results"]) == count
+    with django_assert_num_queries(5):
+        assert Client().get(f"/reports/{report.public_id}/missing/").status_code == 200
+
+
+def test_the_backlog_as_programs_read_it(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2, OSPREY: 1})
+    reported(made[OSPREY], ended("test_x", "failed"))
+    fails = [ended("test_1", "failed"), ended("test_2", "skipped", "Fails on NPU"), ended("test_3", "skipped", "eh")]
+    report = reported(made[KESTREL], *fails)
+    row = {
+        "platform": report.platform.slug,
+        "origin": KESTREL,
+        "variant": "default",
+        "report": str(report.public_id),
+        "received_at": report.received_at.isoformat().replace("+00:00", "Z"),
+        "failures": 1,
+        "known_failures": None,
+        "unexplained": None,
+    } | dict.fromkeys(("names", "executed", "skipped", "missing"))
+    about = {"days": 30, "next": None, "previous": None}
+    assert Client().get("/api/v1/backlog/").json() == about | {"results": [row]}
+    counted()
+    now_known = row | {"known_failures": 1, "unexplained": 1, "names": 3, "executed": 1, "skipped": 2, "missing": 0}
+    assert Client().get("/api/v1/backlog/").json() == about | {"results": [now_known]}

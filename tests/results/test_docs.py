@@ -77,6 +77,19 @@ def columns() -> str:
     )
 
 
+def opendata() -> str:
+    from apps.results.open_data import COLUMNS, REASONS, TESTS
+
+    return rows(
+        ["file", "column", "type", "meaning"],
+        [
+            [code(file), code(name), str(schema.field(name).type), meaning]
+            for (file, columns), schema in zip(COLUMNS.items(), (TESTS, REASONS), strict=True)
+            for name, meaning in columns.items()
+        ],
+    )
+
+
 def limits() -> str:
     from apps.results import catalogue, fingerprints, outcomes, skips
     from apps.results.names import canonical
@@ -95,7 +108,7 @@ def limits() -> str:
     )
 
 
-TABLES = {table.__name__: table for table in (names, dtypes, classes, skips, fingerprints, columns, limits)}
+TABLES = {table.__name__: table for table in (names, dtypes, classes, skips, fingerprints, columns, opendata, limits)}
 
 
 def filled(text: str) -> str:

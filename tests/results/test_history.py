@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.core.files.storage import default_storage
 from django.test import Client
 
@@ -12,8 +13,10 @@ from apps.core.charts import run_strip
 from apps.core.clock import now
 from apps.results import catalogue, outcomes, public_names
 from apps.results.aliases import alias_test
+from apps.results.coverage import count_coverage
 from apps.results.formats.cases import Outcome
-from apps.results.models import PublicTest, Report, Test
+from apps.results.history import details_of, history_of
+from apps.results.models import Coverage, PublicTest, Report, Test
 from apps.results.names.canonical import AS_WRITTEN
 from apps.results.removal import remove_report
 from tests.factories.listing import TESTS, member_of, user
@@ -190,3 +193,44 @@ def test_a_report_whose_outcomes_went_away_meanwhile_is_left_out(reporting: Repo
     default_storage.delete(gone.outcomes_name)
     assert [row["report"] for row in history("test_a").json()["results"]] == [str(kept.public_id)]
     assert Client().get(f"/tests/{number_of('test_a')}/").status_code == 200
+
+
+def test_a_run_whose_outcomes_go_away_before_its_details_are_read_is_left_out(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2})
+    kept = reported(made[KESTREL], ended("test_a", "passed"))
+    gone = reported(made[KESTREL], ended("test_a", "failed", "boom"))
+    chosen = history_of(number_of("test_a"), AnonymousUser())
+    default_storage.delete(gone.outcomes_name)
+    assert [run.report for run in chosen.runs] == [gone, kept]
+    details = [(detail.run.report, detail.attempts) for detail in details_of(chosen.test, chosen.runs)]
+    assert details == [(kept, 1)]
+
+
+@pytest.mark.parametrize("room", ["compare/?base={kept}&head={gone}", "reports/{gone}/skips/"])
+def test_outcomes_that_went_away_meanwhile_are_asked_for_again(reporting: Reporting, room: str) -> None:
+    made = reporting({KESTREL: 2})
+    kept = reported(made[KESTREL], ended("test_a", "passed"))
+    gone = reported(made[KESTREL], ended("test_a", "skipped"))
+    default_storage.delete(gone.outcomes_name)
+    address = room.format(kept=kept.public_id, gone=gone.public_id)
+    assert refusal(Client().get(f"/api/v1/{address}")) == (409, "report_unready", None)
+    assert Client().get(f"/{address}").status_code == 409
+
+
+def test_one_report_whose_outcomes_went_away_does_not_keep_the_others_from_being_counted(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2, FALCON: 2})
+    gone = reported(made[KESTREL], ended("test_a", "passed"))
+    kept = reported(made[FALCON], ended("test_b", "passed"), variant="slow")
+    default_storage.delete(gone.outcomes_name)
+    assert count_coverage(reports=10, now=now()) == 2
+    assert list(Coverage.objects.values_list("report", flat=True)) == [kept.pk]
+
+
+def test_a_report_that_goes_away_between_the_two_reads_of_a_page_is_left_out_too(reporting: Reporting) -> None:
+    made = reporting({KESTREL: 2})
+    kept = reported(made[KESTREL], ended("test_a", "passed"))
+    gone = reported(made[KESTREL], ended("test_a", "failed", "boom"))
+    found = history_of(number_of("test_a"), user())
+    assert [run.report for run in found.runs] == [gone, kept]
+    default_storage.delete(gone.outcomes_name)
+    assert [detail.run.report for detail in details_of(found.test, found.runs)] == [kept]

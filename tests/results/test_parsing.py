@@ -16,8 +16,10 @@ from django.test import Client
 from apps.core.clock import now
 from apps.core.models import Wakeup
 from apps.platforms.models import Repository
-from apps.results import leases, outcomes
+from apps.results import leases, outcomes, parsing
 from apps.results.formats.archive import REFUSALS
+from apps.results.formats.cases import NOTES
+from apps.results.formats.limits import Limits
 from apps.results.models import Finding, Report, Test
 from apps.results.parsing import TRACE_LEFT_OUT, TRACES_OF_A_FAILURE, parse, trimmed
 from tests.factories.listing import listed
@@ -66,6 +68,7 @@ def test_an_upload_becomes_a_receipt_outcomes_and_findings(kestrel: Downstream) 
         "files": [file],
         "flags": [],
         "shards": {"declared": 1, "missing": []},
+        "raw_removed_at": None,
         "reason": "",
     }
     report = Report.objects.get(public_id=name)
@@ -312,3 +315,24 @@ def test_of_one_failure_so_many_traces_are_kept(kestrel: Downstream) -> None:
 
 def test_an_unknown_report_is_nothing_to_do(cloned_database: ClonedDatabase) -> None:
     assert parse(report_pk=uuid.uuid4().int % 1_000_000, clock=now) == "nothing to do"
+
+
+def test_a_report_has_so_many_cases_whatever_its_files_and_shards(
+    kestrel: Downstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "Limits", lambda: Limits(report=5))
+    key: dict[str, Any] = {"report_key": "k", "shards": 2}
+    first, second, third = (junit(*(passing(f"test_{name}{number}") for number in range(3))) for name in "abc")
+    name = received(upload(kestrel, zipped(("a.xml", first), ("b.xml", second)), shard=1, **key))
+    upload(kestrel, third, shard=2, **key)
+    assert parsed(name) == "ready"
+    said = receipt(name)
+    assert (said["counts"], said["flags"]) == (counts(passed=5), ["damaged"])
+    cut = [
+        {"code": "too_many_in_report", "count": 1, "says": f"{NOTES['too_many_in_report'].says} At most 5 are read."}
+    ]
+    assert [(file["name"], file["state"], file["parsed"], file["notes"]) for file in said["files"]] == [
+        ("a.xml", "parsed", 3, []),
+        ("b.xml", "partial", 2, cut),
+        ("report.xml", "partial", 0, cut),
+    ]

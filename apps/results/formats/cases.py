@@ -93,6 +93,7 @@ NOTES: dict[str, NoteKind] = {
     "long_token": NoteKind("A tag is longer than a tag may be: the file is read up to there.", True),
     "too_deep": NoteKind("Elements stand too deep within one another: the file is read up to there.", True),
     "too_many_cases": NoteKind("The file has more cases than a file may have: the rest is left out.", True),
+    "too_many_in_report": NoteKind("The report has more cases than a report may have: the rest is left out.", True),
     "no_end": NoteKind("The log does not say that the run ended: the process may have died.", True),
     "lost": NoteKind("Failures were counted, or tests started, of which no result was written: they are lost.", True),
     "not_a_report": NoteKind("The file is neither JUnit XML nor a pytest report log: it is left out."),

@@ -25,7 +25,7 @@ def _row(default: int, unit: str, says: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one upload, each with its unit and what happens past it."""
+    """The limits of one upload (`report`: of all uploads of a report), each with its unit and what happens past it."""
 
     compressed: int = _row(512 * MIB, "bytes", "an upload as it is sent; a larger one is refused")
     expanded: int = _row(4 * GIB, "bytes", "all files of an upload, expanded; the rest is left out")
@@ -38,6 +38,7 @@ class Limits:
     directory: int = _row(8 * MIB, "bytes", "a zip's list of files; a longer one is refused")
     path: int = _row(1_000, "characters", "the name of a file; the rest is cut")
     cases: int = _row(3_000_000, "cases", "in one file; the rest is left out")
+    report: int = _row(3_000_000, "cases", "of one report, all files of its shards together; the rest is left out")
     running: int = _row(10_000, "cases", "of a report log that run at once; the rest is left out")
     depth: int = _row(100, "levels", "elements within one another; the file is read up to there")
     token: int = _row(16 * MIB, "bytes", "one tag with its attributes, so also one name; the file is read up to there")
