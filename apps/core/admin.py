@@ -71,7 +71,8 @@ class ReadOnly(ModelAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the page's own filters ask. Django allows every column and the keys of other tables: by answering
         yes or no to guesses, a list would spell out what `exclude` hides."""
-        own = {f"{name}__{way}" for name in self.list_filter for way in ("exact", "isnull", "id__exact")}
+        ways = ("", "__exact", "__isnull", "__id__exact")  # bare: where a filter offers the values that occur
+        own = {f"{name}{way}" for name in self.list_filter for way in ways}
         return lookup in own and "\0" not in str(value)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -186,7 +186,9 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
-    shas = {about.head_sha for about in (*shown, *nightlies)} | ({place.commit.sha} if place else set())
+    shas = {delivery.head_sha for delivery in shown} | {job.head_sha for job in nightlies}
+    if place is not None:
+        shas.add(place.commit.sha)
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),

@@ -1,6 +1,8 @@
 """`/admin/`: Django's admin for operators. Everything can be read there, but what is not theirs; nothing changed."""
 
 import datetime
+import html
+import re
 from typing import Any
 from uuid import UUID
 
@@ -257,6 +259,14 @@ def test_a_table_and_its_rows_are_there_to_read_and_for_nothing_else(operator: C
 
 
 @pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("name", ["core/wakeup", "platforms/repository", "relay/job"])
+def test_every_filter_that_a_table_offers_works(operator: Client, rows: Any, name: str) -> None:
+    page = operator.get(f"{URL}{name}/").content.decode()
+    offered = {html.unescape(query) for query in re.findall(r'href="(\?[^"]+)"', page)}
+    assert offered
+    assert {query: operator.get(f"{URL}{name}/{query}").status_code for query in offered} == dict.fromkeys(offered, 200)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_searching_and_filtering_a_table_works(operator: Client, name: str) -> None:
     assert operator.get(f"{URL}{name}/", {"q": "a'b%"}).status_code == 200
