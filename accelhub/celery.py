@@ -27,6 +27,7 @@ app.conf.task_routes = {
     "apps.results.tasks.fill_search": {"queue": HEAVY},
     "apps.results.tasks_reports.publish_names": {"queue": HEAVY},
     "apps.results.tasks_reports.count_coverage": {"queue": HEAVY},
+    "apps.quarantine.tasks.look_through": {"queue": HEAVY},
 }
 
 # What runs by itself, how often (seconds), and why.
