@@ -44,8 +44,8 @@ Tests = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A report's outcomes, renamed tests under their new numbers; arrays ascend."""
+class Opened:
+    """A report, opened: its outcomes, renamed tests under their new numbers; arrays ascend. Each column is read once."""
 
     report: Report
 
@@ -59,6 +59,11 @@ class Seen:
     def _of(self, wanted: Iterable[Outcome]) -> Tests:
         tests, codes = self._columns
         return tests[np.isin(codes, list(wanted))]
+
+    @property
+    def tests(self) -> Tests:
+        """All that it names."""
+        return self._columns[0]
 
     @cached_property
     def red(self) -> Tests:
@@ -110,13 +115,13 @@ def settle(*, report_pk: int, now: datetime.datetime) -> Report:
     report = Report.objects.select_related("repository__platform", "source__platform").get(pk=report_pk)
     _lock(report)
     was_read = Reading.objects.filter(report=report).exists()
-    seen = Seen(report) if counted().filter(pk=report.pk).exists() else None
+    seen = Opened(report) if counted().filter(pk=report.pk).exists() else None
     if seen is None:
         Reading.objects.filter(report=report).delete()
     else:
         _measure(seen, now)
     for later in _next_run(report):
-        _measure(Seen(later), now)
+        _measure(Opened(later), now)
     _write_own(report, seen)
     witnesses = _write_disagreements(report, seen)
     _mark_incidents([*_judge(report), *witnesses, report.pk])
@@ -159,13 +164,13 @@ def _after(report: Report, prefix: str = "") -> Q:
 # --- incidents ----------------------------------------------------------------------------------------------------
 
 
-def _measure(seen: Seen, now: datetime.datetime) -> None:
+def _measure(seen: Opened, now: datetime.datetime) -> None:
     """How many of its tests are red or flaky and were not red in the job's run before."""
     report = seen.report
     bad = np.concatenate([seen.red, seen.flaky])
     other_runs = counted().filter(**_line(report)).exclude(_after(report)).exclude(run_id=report.run_id)
     before = other_runs.order_by("-received_at", "-pk").first()
-    turned = bad if before is None else bad[~np.isin(bad, Seen(before).red)]
+    turned = bad if before is None else bad[~np.isin(bad, Opened(before).red)]
     Reading.objects.update_or_create(
         report=report,
         defaults={"revision": report.revision, "red": len(seen.red), "turned": len(turned), "read_at": now},
@@ -191,13 +196,13 @@ def _judge(report: Report) -> list[int]:
     # Whatever comes later does not reckon with this one any more.
     due = list(ordered.filter(Q(report=report) | _after(report, "report__"))[: USUAL_OF + 2])
     first = ordered.values_list("pk", flat=True).first()
-    sizes = [reading.turned for reading in before if reading.pk != first]
+    earlier_runs = [(one.report.run_id, one.turned) for one in before if one.pk != first]
     for reading in due:
-        reading.usual = usual(sizes)
-        rules = rule_versions.in_force(reading.report.received_at)
-        reading.is_incident = is_incident(reading.turned, reading.usual, rules)
+        own = reading.report
+        reading.usual = usual([turned for run_id, turned in earlier_runs if run_id != own.run_id])
+        reading.is_incident = is_incident(reading.turned, reading.usual, rule_versions.in_force(own.received_at))
         if reading.pk != first:
-            sizes.append(reading.turned)
+            earlier_runs.append((own.run_id, reading.turned))
     Reading.objects.bulk_update(due, ["usual", "is_incident"])
     return [reading.pk for reading in due]
 
@@ -236,7 +241,7 @@ def _place(sha: str) -> int | None:
     return Commit.objects.filter(sha=sha).values_list("position", flat=True).first() if sha else None
 
 
-def _write_own(report: Report, seen: Seen | None) -> None:
+def _write_own(report: Report, seen: Opened | None) -> None:
     """What one report shows by itself."""
     FlakeEvent.objects.filter(report=report, other=None).delete()
     if seen is None:
@@ -250,14 +255,14 @@ def _write_own(report: Report, seen: Seen | None) -> None:
     FlakeEvent.objects.bulk_create(events, batch_size=_BATCH)
 
 
-def _write_disagreements(report: Report, seen: Seen | None) -> list[int]:
+def _write_disagreements(report: Report, seen: Opened | None) -> list[int]:
     """What the reports of one commit show together: red in one of them, green in another. Returns which they are."""
     FlakeEvent.objects.filter(Q(report=report) | Q(other=report), other__isnull=False).delete()
     if not report.head_sha:
         return []
     same = counted().filter(of_platform(report.platform), variant=report.variant, head_sha=report.head_sha)
     reports = list(same.order_by("-received_at", "-pk")[:OF_COMMIT_MAX])[::-1]
-    looks = [seen if seen is not None and other.pk == report.pk else Seen(other) for other in reports]
+    looks = [seen if seen is not None and other.pk == report.pk else Opened(other) for other in reports]
     FlakeEvent.objects.filter(report__in=reports, other__isnull=False).delete()
     place = _place(report.head_sha)
     events = [event for look in looks for event in _disagreements(look, looks, place)]
@@ -265,7 +270,7 @@ def _write_disagreements(report: Report, seen: Seen | None) -> list[int]:
     return [other.pk for other in reports]
 
 
-def _disagreements(look: Seen, looks: list[Seen], place: int | None) -> list[FlakeEvent]:
+def _disagreements(look: Opened, looks: list[Opened], place: int | None) -> list[FlakeEvent]:
     """One event a test: another attempt of the run is the nearest witness, then the earliest report."""
     report, left, events = look.report, np.unique(look.red)[:ROWS_MAX], []
     others = [other for other in looks if other.report.pk != report.pk]
@@ -299,7 +304,7 @@ def _replay(report: Report) -> None:
     """Count streaks anew from the last reports, in the order in which they were received."""
     found: dict[int, streaks.Red] = {}
     for earlier in list(_of_place(report).order_by("-received_at", "-pk")[:REPLAYED])[::-1]:
-        found = streaks.advanced(found, Seen(earlier).look(found))
+        found = streaks.advanced(found, Opened(earlier).look(found))
     _store_streaks(report, found)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from apps.core.wakeups import drain
 from apps.platforms.models import Repository
 from apps.quarantine import evidence
 from apps.quarantine.models import FlakeEvent, Reading, Streak
@@ -17,8 +16,10 @@ from apps.results.models import Report, Test
 from apps.results.removal import remove_report
 from tests.factories.listing import TESTS, listed
 from tests.factories.reports import in_tree, read_report
-from tests.live import ClonedDatabase
-from tests.results.reporter import ended, failing, junit, passing
+from tests.live import ClonedDatabase, Worker
+from tests.results.conftest import Reporting
+from tests.results.reporter import ended, failing, junit, passing, received, upload
+from tests.results.test_report_path import wait_for
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
@@ -46,7 +47,7 @@ def settled(report: Report) -> None:
 
 
 def events() -> list[tuple[str, str, int, int | None]]:
-    rows = FlakeEvent.objects.order_by("report", "test", "kind")
+    rows = FlakeEvent.objects.order_by("report_id", "test_id", "kind")
     return [(str(row.test.name), row.kind, row.report_id, row.other_id) for row in rows.select_related("test")]
 
 
@@ -186,9 +187,7 @@ def test_reading_a_report_twice_changes_nothing(kestrel: Repository) -> None:
 # --- what does not count ------------------------------------------------------------------------------------------
 
 
-def test_a_removed_reports_evidence_goes_and_another_witness_takes_its_place(
-    kestrel: Repository, django_capture_on_commit_callbacks: Any
-) -> None:
+def test_a_removed_reports_evidence_goes_and_another_witness_takes_its_place(kestrel: Repository) -> None:
     red = came(kestrel, RED)
     first = came(kestrel, GREEN, hour=1)
     second = came(kestrel, GREEN, hour=2)
@@ -215,7 +214,9 @@ def test_a_held_report_is_no_evidence_until_somebody_accepts_its_owner(kestrel: 
     red = came(kestrel, RED)
     held = came(kestrel, GREEN, hour=1, held_owner_id=4_711)
     assert (events(), list(evidence.unsettled())) == ([], [])
-    Repository.objects.filter(pk=kestrel.pk).update(github_owner_id=4_711)
+    Repository.objects.filter(pk=kestrel.pk).update(
+        pin_source="github_api", github_id=1, github_owner_id=4_711, pinned_at=NOW
+    )
     assert list(evidence.unsettled()) == [held]
     settled(held)
     assert events() == [("test_a", "reports", red.pk, held.pk)]
@@ -236,8 +237,8 @@ def test_many_tests_that_turn_red_at_once_are_one_incident_and_no_flakes(kestrel
     run_of(kestrel, [1], 1)
     bad = run_of(kestrel, MANY, 2)
     run_of(kestrel, [], 3, head_sha=bad.head_sha)
-    readings = Reading.objects.order_by("report").values_list("turned", "usual", "is_incident")
-    assert list(readings) == [(0, None, False), (1, None, False), (12, 1.0, True), (0, 6.5, False)]
+    readings = Reading.objects.order_by("report_id").values_list("turned", "usual", "is_incident")
+    assert list(readings) == [(0, None, False), (1, None, False), (11, 1.0, True), (0, 6.0, False)]
     assert set(FlakeEvent.objects.values_list("is_in_incident", flat=True)) == {True}
     assert FlakeEvent.objects.count() == len(MANY)
 
@@ -245,7 +246,7 @@ def test_many_tests_that_turn_red_at_once_are_one_incident_and_no_flakes(kestrel
 def test_what_stays_red_does_not_turn_red_again(kestrel: Repository) -> None:
     for hour in range(3):
         run_of(kestrel, MANY, hour)
-    assert list(Reading.objects.order_by("report").values_list("red", "turned", "is_incident")) == [
+    assert list(Reading.objects.order_by("report_id").values_list("red", "turned", "is_incident")) == [
         (12, 12, True),
         (12, 0, False),
         (12, 0, False),
@@ -270,11 +271,12 @@ def test_red_in_five_runs_on_three_commits_is_a_regression_until_the_first_pass(
     assert streaks() == []
 
 
-def test_a_report_becomes_evidence_by_wake_ups(kestrel: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    from accelhub.celery import app
-
-    monkeypatch.setattr(app.conf, "task_always_eager", True)
-    red = came(kestrel, RED, settle=False)
-    green = came(kestrel, GREEN, hour=1, settle=False)
-    drain()
+def test_two_uploads_of_one_commit_become_evidence_by_wake_ups_alone(
+    celery_worker_process: Worker, reporting: Reporting
+) -> None:
+    made = reporting({"kestrel/torch": 2})["kestrel/torch"]
+    for run, case in (("71", RED), ("72", GREEN)):
+        received(upload(made, junit(case), run_id=run, report_key=run, head_sha="ab" * 20))
+    wait_for(lambda: FlakeEvent.objects.exists())
+    red, green = Report.objects.get(run_id="71"), Report.objects.get(run_id="72")
     assert events() == [("test_a", "reports", red.pk, green.pk)]
