@@ -22,16 +22,13 @@ from apps.quarantine import streaks
 from apps.quarantine.enums import FlakeKind
 from apps.quarantine.models import FlakeEvent, Reading, Streak
 from apps.quarantine.policy import USUAL_OF, is_incident, usual
+from apps.quarantine.signs import Signs, Tests, Witness, contradicted, signs_of, turned
 from apps.relay.models import Commit
 from apps.results import catalogue, outcomes
 from apps.results.enums import ReportFlag, ReportState
-from apps.results.formats.cases import Outcome, evidence_of
+from apps.results.formats.cases import evidence_of
 from apps.results.models import Reason, Report
 
-# Xpassed is wrong but steady; skipped, missing, xfailed and unknown say nothing.
-RED = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
-# A test that passed when it was repeated has passed.
-GREEN = (Outcome.PASSED, Outcome.FLAKY)
 # The newest reports of one commit that are held against each other.
 OF_COMMIT_MAX = 50
 # Of a run in which everything goes wrong nobody reads all: so many of its tests leave rows.
@@ -40,12 +37,10 @@ ROWS_MAX = 10_000
 REPLAYED = 50
 _BATCH = 1_000
 
-Tests = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Opened:
-    """A report, opened: its outcomes, renamed tests under their new numbers; arrays ascend. Each column is read once."""
+    """A report, opened: its outcomes, renamed tests under their new numbers; arrays ascend. Its file is read once."""
 
     report: Report
 
@@ -56,26 +51,14 @@ class Opened:
         order = np.argsort(tests, kind="stable")
         return tests[order], read["outcome"][order]
 
-    def _of(self, wanted: Iterable[Outcome]) -> Tests:
-        tests, codes = self._columns
-        return tests[np.isin(codes, list(wanted))]
-
     @property
     def tests(self) -> Tests:
         """All that it names."""
         return self._columns[0]
 
     @cached_property
-    def red(self) -> Tests:
-        return self._of(RED)
-
-    @cached_property
-    def flaky(self) -> Tests:
-        return self._of([Outcome.FLAKY])
-
-    @cached_property
-    def green(self) -> Tests:
-        return self._of(GREEN)
+    def signs(self) -> Signs:
+        return signs_of(*self._columns)
 
     @cached_property
     def evidenced(self) -> Tests:
@@ -88,8 +71,8 @@ class Opened:
 
     def look(self, known: Iterable[int]) -> streaks.Look:
         """As streaks see it. `known`: the tests that are red so far, of whose passes they have to hear."""
-        report, green = self.report, np.intersect1d(self.green, list(known))
-        return streaks.Look(report.pk, report.head_sha, report.received_at, self.red.tolist(), green.tolist())
+        report, green = self.report, np.intersect1d(self.signs.green, list(known))
+        return streaks.Look(report.pk, report.head_sha, report.received_at, self.signs.red.tolist(), green.tolist())
 
 
 def counted() -> QuerySet[Report]:
@@ -167,13 +150,12 @@ def _after(report: Report, prefix: str = "") -> Q:
 def _measure(seen: Opened, now: datetime.datetime) -> None:
     """How many of its tests are red or flaky and were not red in the job's run before."""
     report = seen.report
-    bad = np.concatenate([seen.red, seen.flaky])
     other_runs = counted().filter(**_line(report)).exclude(_after(report)).exclude(run_id=report.run_id)
     before = other_runs.order_by("-received_at", "-pk").first()
-    turned = bad if before is None else bad[~np.isin(bad, Opened(before).red)]
+    size = turned(seen.signs, None if before is None else Opened(before).signs)
     Reading.objects.update_or_create(
         report=report,
-        defaults={"revision": report.revision, "red": len(seen.red), "turned": len(turned), "read_at": now},
+        defaults={"revision": report.revision, "red": len(seen.signs.red), "turned": size, "read_at": now},
     )
 
 
@@ -249,7 +231,7 @@ def _write_own(report: Report, seen: Opened | None) -> None:
     place = _place(report.head_sha)
     events = [
         _event(report, test, kind, place)
-        for kind, tests in ((FlakeKind.RERUN, seen.flaky), (FlakeKind.EVIDENCE, seen.evidenced))
+        for kind, tests in ((FlakeKind.RERUN, seen.signs.flaky), (FlakeKind.EVIDENCE, seen.evidenced))
         for test in np.unique(tests)[:ROWS_MAX].tolist()
     ]
     FlakeEvent.objects.bulk_create(events, batch_size=_BATCH)
@@ -271,15 +253,15 @@ def _write_disagreements(report: Report, seen: Opened | None) -> list[int]:
 
 
 def _disagreements(look: Opened, looks: list[Opened], place: int | None) -> list[FlakeEvent]:
-    """One event a test: another attempt of the run is the nearest witness, then the earliest report."""
-    report, left, events = look.report, np.unique(look.red)[:ROWS_MAX], []
+    """One event for each red test that another report of the commit contradicts."""
+    report = look.report
     others = [other for other in looks if other.report.pk != report.pk]
-    for other in sorted(others, key=lambda other: not _is_other_attempt(report, other.report)):
-        is_shown = np.isin(left, other.green)
-        kind = FlakeKind.ATTEMPTS if _is_other_attempt(report, other.report) else FlakeKind.REPORTS
-        events += [_event(report, test, kind, place, other.report) for test in left[is_shown].tolist()]
-        left = left[~is_shown]
-    return events
+    witnesses = [Witness(other.signs, _is_other_attempt(report, other.report)) for other in others]
+    return [
+        _event(report, test, kind, place, others[witness].report)
+        for witness, kind, tests in contradicted(np.unique(look.signs.red)[:ROWS_MAX], witnesses)
+        for test in tests.tolist()
+    ]
 
 
 def _is_other_attempt(report: Report, other: Report) -> bool:

@@ -39,7 +39,7 @@ def runs_of(quarantines: list[Quarantine]) -> dict[int, list[Ran]]:
     places = places_of(report.head_sha for report in reports)
     ran: dict[int, list[Ran]] = {one.pk: [] for one in quarantines}
     for report in reports:
-        seen = Opened(report)
+        seen = Opened(report).signs
         for pk, from_at in begun.items():
             if report.received_at < from_at:
                 continue

@@ -276,6 +276,7 @@ def test_two_uploads_of_one_commit_become_evidence_by_wake_ups_alone(
 ) -> None:
     made = reporting({"kestrel/torch": 2})["kestrel/torch"]
     for run, case in (("71", RED), ("72", GREEN)):
+        made.run_id = run
         received(upload(made, junit(case), run_id=run, report_key=run, head_sha="ab" * 20))
     wait_for(lambda: FlakeEvent.objects.exists())
     red, green = Report.objects.get(run_id="71"), Report.objects.get(run_id="72")
