@@ -57,8 +57,8 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
     """Store an upload. When this returns, its bytes are safe, its rows are committed and a parse is asked for.
 
     The same key, shard and bytes again are `duplicate`. Raises Problem: `claims_contradict`, `never_dispatched`,
-    `report_conflict` (same shard, other bytes; another number of shards; another owner), `report_removed`, `quota_used`,
-    `malformed` (no file), `unavailable` (the storage fails: try again).
+    `report_conflict` (same shard, other bytes; another number of shards; another owner), `report_removed`,
+    `quota_used`, `malformed` (no file), `unavailable` (the storage fails: try again).
     """
     if not files:
         raise Problem("malformed", "file: is missing. Send the report as a file: curl -F file=@report.xml.", "file")
