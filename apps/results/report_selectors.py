@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -114,6 +115,11 @@ def findings_found(report: Report, outcome: str = "") -> QuerySet[Finding]:
 def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:
     """The reports that a job uploaded into, as far as the user may see them."""
     return reports().filter(visible_to(user), uploads__job=job).distinct()
+
+
+def reports_of_commits(shas: Iterable[str], user: Any) -> QuerySet[Report]:
+    """The reports about any of these upstream commits, newest first, as far as the user may see them."""
+    return reports().filter(visible_to(user), head_sha__in={sha for sha in shas if sha})
 
 
 def reports_of_platform(platform: Platform, user: Any) -> QuerySet[Report]:
