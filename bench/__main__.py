@@ -1,4 +1,5 @@
-"""`python -m bench [callbacks] [overview] [fanout] [fault] [catalogue] [reports] [flakes]`: the first three if none is named."""
+"""`python -m bench [callbacks] [overview] [fanout] [fault] [catalogue] [reports] [flakes]`: without a name the first
+three."""
 
 import os
 import sys

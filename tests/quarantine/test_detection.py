@@ -11,7 +11,7 @@ from apps.platforms.models import Repository
 from apps.quarantine import detection, services, sweep
 from apps.quarantine.enums import Source, State
 from apps.quarantine.models import Member, Quarantine
-from apps.quarantine.policy import HUB, UPSTREAM
+from apps.quarantine.policy import HUB, UPSTREAM, Entry, Seen
 from apps.quarantine.proofs import proof_of
 from apps.relay.models import Commit
 from apps.results.aliases import alias_test
@@ -177,10 +177,10 @@ def test_a_preview_says_what_another_rule_set_would_flag(kestrel: Repository) ->
     assert Quarantine.objects.count() == 0
 
 
-def test_somebody_who_was_faster_is_no_failure(kestrel: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_who_was_faster_is_no_failure(kestrel: Repository) -> None:
     flaked(kestrel, "test_a")
     test = Test.objects.get(name="test_a")
-    entry = detection.Entry("", {test.pk: detection.Seen(2, 2, 2, NOW, is_flaky=True)})
+    entry = Entry("", {test.pk: Seen(2, 2, 2, NOW, is_flaky=True)})
     place = detection.Place(kestrel.platform, "default")
     assert [detection._propose(place, entry, HUB, NOW) for _ in range(2)] == [True, False]
 
