@@ -215,6 +215,9 @@ def test_a_release_is_proposed_when_enough_passes_on_later_commits_prove_it(kest
     assert sweep.propose_releases(now=NOW + 9 * DAY) == 1
     made.refresh_from_db()
     assert (made.state, made.fix_place, made.fix_sha) == (State.RELEASE_PROPOSED, 4, sha(4))
+    assert proof_of(made, HUB, now=NOW + 9 * DAY).is_whole
+    services.keep(quarantine=made, revision=made.revision, reason="not yet", actor=TESTS, now=NOW + 9 * DAY)
+    assert sweep.propose_releases(now=NOW + 9 * DAY) == 0
 
 
 def released(kestrel: Repository) -> Quarantine:

@@ -76,8 +76,8 @@ def test_a_streak_is_the_reds_since_the_last_pass_and_skips_change_nothing(of: l
         assert found == {}
         return
     changes = 1 + sum(one[1] != other[1] for one, other in itertools.pairwise(since))
-    red = found[1]
-    assert (red.since, red.last, red.runs, red.commits) == (since[0][0], since[-1][0], len(since), changes)
+    streak = found[1]
+    assert (streak.since, streak.last, streak.runs, streak.commits) == (since[0][0], since[-1][0], len(since), changes)
 
 
 def signs(red: list[int], green: list[int]) -> Signs:
