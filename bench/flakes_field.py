@@ -4,7 +4,8 @@ import datetime
 import math
 import random
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as of_each
 
 import numpy as np
 
@@ -42,8 +43,8 @@ class Result:
     """`flagged`: every test that entered, under its first number; `raised`: those called regressions."""
 
     field: Field
-    flagged: set[int] = field(default_factory=set)
-    raised: set[int] = field(default_factory=set)
+    flagged: set[int] = of_each(default_factory=set)
+    raised: set[int] = of_each(default_factory=set)
 
 
 def drawn(dice: random.Random, tests: int) -> Field:

@@ -196,7 +196,9 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
-    shas = {about.head_sha for about in (*shown, *nightlies)} | ({place.commit.sha} if place else set())
+    shas = {one.head_sha for one in shown} | {night.head_sha for night in nightlies}
+    if place:
+        shas.add(place.commit.sha)
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),

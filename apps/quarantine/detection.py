@@ -18,7 +18,7 @@ from apps.quarantine import rules as rule_versions
 from apps.quarantine import services
 from apps.quarantine.enums import FlakeKind, ReasonClass, Source, State, Verb
 from apps.quarantine.models import FlakeEvent, Member, Quarantine, Streak
-from apps.quarantine.policy import EFFECTIVE, OPEN, Entry, Flake, Rules, Seen, entering
+from apps.quarantine.policy import EFFECTIVE, OPEN, Entry, Flake, Rules, Seen, entering, seen
 from apps.relay.graph_selectors import place_of
 from apps.relay.models import Commit
 from apps.results.exclusions import fits
@@ -73,29 +73,29 @@ def _flagged(place: Place, rules: Rules, now: datetime.datetime) -> Flagged:
     flakes = flakes_of(place, rules, now)
     files = dict.fromkeys(flakes.keys() - _raised(place), "")
     entries = entering(flakes, files, rules, now)
-    return Flagged(place, {test: seen for entry in entries for test, seen in entry.tests.items()})
+    return Flagged(place, {test: one for entry in entries for test, one in entry.tests.items()})
 
 
 # --- evidence as the rules read it ------------------------------------------------------------------------------
 
 
 def flakes_of(place: Place, rules: Rules, now: datetime.datetime) -> dict[int, list[Flake]]:
-    """Flakes within the rules' window by test, renamed tests under their new numbers. Three queries."""
+    """Flakes within the rules' window by test, renamed tests under their new numbers; those of incidents, which never
+    count, are left where they are. Three queries."""
     begun = now - datetime.timedelta(hours=rules.window)
     events = FlakeEvent.objects.filter(platform=place.platform, variant=place.variant, at__gte=begun, at__lte=now)
+    events = events.filter(is_in_incident=False)
     columns = ("test_id", "kind", "report__repository", "run_id", "run_attempt", "job_name", "sha", "at")
-    rows = list(events.order_by("at", "pk").values_list(*columns, "is_in_incident"))
+    rows = list(events.order_by("at", "pk").values_list(*columns))
     on_main = set(
         Commit.objects.filter(sha__in={row[6] for row in rows}, position__isnull=False).values_list("sha", flat=True)
     )
-    renamed = dict(Alias.objects.filter(old__in={row[0] for row in rows}).values_list("old_id", "new_id"))
+    renamed = dict(Alias.objects.values_list("old_id", "new_id"))
     found: dict[int, list[Flake]] = defaultdict(list)
-    for test, kind, origin, run, attempt, job, sha, at, is_in_incident in rows:
+    for test, kind, origin, run, attempt, job, sha, at in rows:
         run_name = f"{origin} {run}"
         test = renamed.get(test, test)
-        flake = Flake(
-            test, FlakeKind(kind), run_name, f"{run_name}.{attempt} {job}", sha, at, sha in on_main, is_in_incident
-        )
+        flake = Flake(test, FlakeKind(kind), run_name, f"{run_name}.{attempt} {job}", sha, at, sha in on_main)
         found[test].append(flake)
     return dict(found)
 
@@ -103,12 +103,16 @@ def flakes_of(place: Place, rules: Rules, now: datetime.datetime) -> dict[int, l
 def entries_of(place: Place, flakes: dict[int, list[Flake]], rules: Rules, now: datetime.datetime) -> list[Entry]:
     """What enters: neither what fails always, nor what stands in an open record, nor, of a test whose quarantine was
     declined or released, on what was known then."""
-    decided = _decided(place, flakes)
+    # Of the many that flaked once nothing more is asked.
+    found = {test: of for test, of in flakes.items() if seen(of, rules, now).is_flaky}
+    if not found:
+        return []
+    decided = _decided(place, found)
     newer = {
-        test: [flake for flake in of if test not in decided or flake.at > decided[test]] for test, of in flakes.items()
+        test: [flake for flake in of if test not in decided or flake.at > decided[test]] for test, of in found.items()
     }
-    barred = _raised(place) | _standing(place, flakes)
-    tests = Test.objects.filter(pk__in=flakes.keys() - barred)
+    barred = _raised(place) | _standing(place, found)
+    tests = Test.objects.filter(pk__in=found.keys() - barred)
     return entering(newer, dict(tests.values_list("pk", "file")), rules, now)
 
 
@@ -171,10 +175,10 @@ def reason_of(entry: Entry, rules: Rules) -> str:
     """The evidence in a sentence."""
     days = rules.window / _HOURS_A_DAY
     if not entry.file:
-        (seen,) = entry.tests.values()
-        counts = f"{seen.jobs} jobs, {seen.runs} runs, {seen.commits} commits"
-        return f"Red and green on one commit in {counts} within {days:g} days, last on {seen.newest:%Y-%m-%d %H:%M}."
-    newest = max(seen.newest for seen in entry.tests.values() if seen.newest)
+        (one,) = entry.tests.values()
+        counts = f"{one.jobs} jobs, {one.runs} runs, {one.commits} commits"
+        return f"Red and green on one commit in {counts} within {days:g} days, last on {one.newest:%Y-%m-%d %H:%M}."
+    newest = max(one.newest for one in entry.tests.values() if one.newest)
     return (
         f"{len(entry.tests)} tests of {entry.file[:200]} were red and green on one commit in several runs within "
         f"{days:g} days, last on {newest:%Y-%m-%d %H:%M}."
@@ -192,11 +196,9 @@ def owner_of(platform: Platform) -> str:
 
 def _reopen(place: Place, flakes: dict[int, list[Flake]], now: datetime.datetime) -> int:
     """Released records of which a test was flaky again, on a commit not older than what the release stood on."""
-    released = Quarantine.objects.filter(
-        platform=place.platform, variant=place.variant, state=State.RELEASED, members__test__in=list(flakes)
-    )
+    released = Quarantine.objects.filter(platform=place.platform, variant=place.variant, state=State.RELEASED)
     changed = 0
-    for quarantine in released.distinct().order_by("pk"):
+    for quarantine in released.order_by("pk"):
         again = [
             flake
             for test in quarantine.members.values_list("test_id", flat=True)
@@ -214,7 +216,7 @@ def _reopen(place: Place, flakes: dict[int, list[Flake]], now: datetime.datetime
 
 def _is_new(flake: Flake, quarantine: Quarantine) -> bool:
     """Commit order counts, not arrival: a commit without a known place says nothing against a release that has one."""
-    if flake.is_in_incident or quarantine.ended_at is None or flake.at <= quarantine.ended_at:
+    if quarantine.ended_at is None or flake.at <= quarantine.ended_at:
         return False
     if quarantine.fix_place is None:
         return True

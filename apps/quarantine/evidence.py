@@ -71,7 +71,9 @@ class Opened:
 
     def look(self, known: Iterable[int]) -> streaks.Look:
         """As streaks see it. `known`: the tests that are red so far, of whose passes they have to hear."""
-        report, green = self.report, np.intersect1d(self.signs.green, list(known))
+        report, so_far = self.report, np.fromiter(known, np.int64)
+        # Not intersect1d: it hashes every test of the report.
+        green = so_far[np.isin(so_far, self.signs.green)]
         return streaks.Look(report.pk, report.head_sha, report.received_at, self.signs.red.tolist(), green.tolist())
 
 

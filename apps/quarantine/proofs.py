@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from apps.quarantine.enums import State
 from apps.quarantine.evidence import Opened, counted, of_platform
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import Proof, Ran, Rules, proof
@@ -33,7 +34,7 @@ def runs_of(quarantines: list[Quarantine]) -> dict[int, list[Ran]]:
         tests[quarantine].append(test)
     of = quarantines[0]
     assert of.platform is not None
-    begun = {one.pk: one.effective_from for one in quarantines if one.effective_from is not None}
+    begun = {one.pk: _begun(one) for one in quarantines}
     found = counted().filter(of_platform(of.platform), variant=of.variant, received_at__gte=min(begun.values()))
     reports = list(found.order_by("-received_at", "-pk")[:LOOKED_AT])[::-1]
     places = places_of(report.head_sha for report in reports)
@@ -43,7 +44,16 @@ def runs_of(quarantines: list[Quarantine]) -> dict[int, list[Ran]]:
         for pk, from_at in begun.items():
             if report.received_at < from_at:
                 continue
-            red, flaky, green = (bool(np.isin(tests[pk], of).any()) for of in (seen.red, seen.flaky, seen.green))
+            red, flaky, green = (bool(np.isin(tests[pk], shown).any()) for shown in (seen.red, seen.flaky, seen.green))
             if red or green:
                 ran[pk].append(Ran(report.received_at, red, places.get(report.head_sha), flaky))
     return ran
+
+
+def _begun(quarantine: Quarantine) -> datetime.datetime:
+    """From when its runs count: since it was put in force. Whoever has renewed it, or refused its release, has decided
+    on the runs before."""
+    assert quarantine.effective_from is not None
+    if quarantine.state == State.IN_FORCE:
+        return max(quarantine.effective_from, quarantine.changed_at)
+    return quarantine.effective_from

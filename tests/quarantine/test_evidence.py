@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.quarantine import evidence
 from apps.quarantine.models import FlakeEvent, Reading, Streak
 from apps.results.aliases import alias_test
 from apps.results.models import Report, Test
 from apps.results.removal import remove_report
+from apps.results.topics import REPORT_READY
 from tests.factories.listing import TESTS, listed
 from tests.factories.reports import in_tree, read_report
 from tests.live import ClonedDatabase, Worker
@@ -192,7 +194,9 @@ def test_a_removed_reports_evidence_goes_and_another_witness_takes_its_place(kes
     first = came(kestrel, GREEN, hour=1)
     second = came(kestrel, GREEN, hour=2)
     assert events() == [("test_a", "reports", red.pk, first.pk)]
+    Wakeup.objects.all().delete()
     remove_report(report=first, reason="private", actor=TESTS, now=NOW)
+    assert list(Wakeup.objects.filter(topic=REPORT_READY).values_list("key", flat=True)) == [str(first.pk)]
     settled(first)
     assert events() == [("test_a", "reports", red.pk, second.pk)]
     remove_report(report=red, reason="private", actor=TESTS, now=NOW)
