@@ -78,6 +78,8 @@ ROUTES: dict[str, Access] = {
     "quarantines/": Open.PUBLIC,
     "quarantines/<uuid:public_id>/": Open.PUBLIC,
     "platforms/<slug:slug>/quarantines/new/": Open.SIGNED_IN,
+    "platforms/<slug:slug>/disabled-tests.json": Open.PUBLIC,
+    "platforms/<slug:slug>/deselect.txt": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
     "people/organisations/": Permission.USER_CHANGE,
     "people/<uuid:public_id>/": Permission.USER_CHANGE,
