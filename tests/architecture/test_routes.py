@@ -75,6 +75,7 @@ ROUTES: dict[str, Access] = {
     "account/": Open.SIGNED_IN,
     "pipelines/": Permission.PIPELINE_CHANGE,
     "transfers/<uuid:public_id>/": Permission.TRANSFER_DECIDE,
+    "flakes/": Open.PUBLIC,
     "quarantines/": Open.PUBLIC,
     "quarantines/<uuid:public_id>/": Open.PUBLIC,
     "platforms/<slug:slug>/quarantines/new/": Open.SIGNED_IN,
