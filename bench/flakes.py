@@ -28,8 +28,8 @@ def _field(name: str, rules: Any) -> None:
     results = [flakes_field.simulated(seed, rules) for seed in SEEDS]
     flaky = sum(len(one.field.flaky) for one in results)
     print(
-        f"\nFlakes, rules “{name}”: {len(SEEDS)} fields of {results[0].field.tests:,} tests, {flakes_field.DAYS} days of "
-        f"{flakes_field.RUNS_A_DAY} runs; {flaky:,} flaky tests"
+        f"\nFlakes, rules “{name}”: {len(SEEDS)} fields of {results[0].field.tests:,} tests, "
+        f"{flakes_field.DAYS} days of {flakes_field.RUNS_A_DAY} runs; {flaky:,} flaky tests"
     )
     wrong = sum(len(one.flagged - one.field.flaky.keys()) for one in results)
     right = sum(len(one.flagged & one.field.flaky.keys()) for one in results)

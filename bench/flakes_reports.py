@@ -62,9 +62,7 @@ def _stored(
         changed_at=at,
     )
     none = np.full(rows, -1, np.int32)
-    columns = outcomes.Outcomes(
-        tests, codes, np.ones(rows, np.int16), none, none, np.zeros(rows, np.int32), []
-    )
+    columns = outcomes.Outcomes(tests, codes, np.ones(rows, np.int16), none, none, np.zeros(rows, np.int32), [])
     name = outcomes.write(columns, report=str(report.public_id), revision=1)
     counts = {outcome.label: found[outcome] for outcome in Outcome if outcome.label in OUTCOME_COUNTS}
     Report.objects.filter(pk=report.pk).update(

@@ -199,6 +199,7 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
+    shas = {about.head_sha for about in (*shown, *nightlies)} | ({place.commit.sha} if place else set())
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
@@ -213,6 +214,7 @@ def _side_by_side(
         ],
         "checks": list(checks_selectors.checks_of_commits(delivery.head_sha for delivery in shown)),
         "nightlies": nightlies,
+        "reports": list(report_selectors.reports_of_commits(shas, request.user)[:REPORTS_SHOWN]),
         "place": place,
         "now": now(),
     }

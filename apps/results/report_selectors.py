@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -31,9 +32,13 @@ def may_see(user: Any, report: Report) -> bool:
     return report.is_public or may_see_raw(user, report)
 
 
-PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & (
-    Q(held_owner_id=None) | Q(held_owner_id=F("repository__github_owner_id"))
-)
+def not_held(report: str = "") -> Q:
+    """Reports that no new owner sent whom nobody has accepted. `report`: what leads to the report, with its `__`."""
+    is_accepted = Q(**{f"{report}held_owner_id": F(f"{report}repository__github_owner_id")})
+    return Q(**{f"{report}held_owner_id": None}) | is_accepted
+
+
+PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & not_held()
 
 
 def visible_to(user: Any) -> Q:
@@ -110,6 +115,11 @@ def findings_found(report: Report, outcome: str = "") -> QuerySet[Finding]:
 def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:
     """The reports that a job uploaded into, as far as the user may see them."""
     return reports().filter(visible_to(user), uploads__job=job).distinct()
+
+
+def reports_of_commits(shas: Iterable[str], user: Any) -> QuerySet[Report]:
+    """The reports about any of these upstream commits, newest first, as far as the user may see them."""
+    return reports().filter(visible_to(user), head_sha__in={sha for sha in shas if sha})
 
 
 def reports_of_platform(platform: Platform, user: Any) -> QuerySet[Report]:

@@ -11,12 +11,13 @@ import yaml
 @dataclass(frozen=True)
 class JobShape:
     """One job of a character's workflow. `seconds`: shortest and longest run; `tests`: how many it counts (0: none);
-    `leg`: which leg of a matrix it is, where its name does not say so."""
+    `leg`: which leg of a matrix it is, where its name does not say so. `uploads`: whether it sends its test report."""
 
     name: str
     seconds: tuple[float, float]
     tests: int = 0
     leg: str = ""
+    uploads: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Character:
     get, `github` or `buildkite`. `sweep`: jobs that a push to main starts besides, `sweep_rate` of the time.
     `replay_rate` of ends are sent again and misused (apps/simulator/replays.py). `renamed_to`: its repository's name
     since `renamed_days` ago. `events`: what its listing asks for; () is everything. `stray_days`: so many days ago its
-    nightly run was about a commit that upstream does not know.
+    nightly run was about a commit that upstream does not know. `flaky_tests`: so many tests now and then pass only
+    when they are tried again.
     """
 
     full_name: str
@@ -69,6 +71,7 @@ class Character:
     renamed_days: int = 0
     events: tuple[str, ...] = ()
     stray_days: int = 0
+    flaky_tests: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +102,7 @@ CHARACTERS: tuple[Character, ...] = (
         jobs=(
             JobShape("build", (10, 18)),
             JobShape("test-ops", (14, 30), tests=4_200),
-            JobShape("test-nn", (12, 26), tests=2_650),
+            JobShape("test-nn", (12, 26), tests=440, uploads=True),
         ),
         pass_rate=0.98,
         queue_seconds=(0.5, 3),
@@ -117,7 +120,7 @@ CHARACTERS: tuple[Character, ...] = (
         repository_id=9_810_000_002,
         owner_id=9_710_000_002,
         jobs=(
-            JobShape("test-eager", (60, 200), tests=3_100),
+            JobShape("test-eager", (60, 200), tests=420, uploads=True),
             JobShape("test-distributed", (90, 230), tests=480),
         ),
         pass_rate=0.93,
@@ -152,7 +155,7 @@ CHARACTERS: tuple[Character, ...] = (
         jobs=(
             JobShape("build", (10, 16)),
             JobShape("test-ops", (18, 34), tests=4_350),
-            JobShape("test-compile", (20, 38), tests=1_900),
+            JobShape("test-compile", (20, 38), tests=460, uploads=True),
         ),
         pass_rate=0.99,
         queue_seconds=(0.3, 1.5),
@@ -171,7 +174,7 @@ CHARACTERS: tuple[Character, ...] = (
         owner_id=9_710_000_005,
         jobs=(
             JobShape("test-ops", (14, 30), tests=3_900),
-            JobShape("test-graph", (16, 40), tests=820),
+            JobShape("test-graph", (16, 40), tests=430, uploads=True),
         ),
         pass_rate=0.74,
         queue_seconds=(1, 5),
@@ -179,6 +182,7 @@ CHARACTERS: tuple[Character, ...] = (
         rerun_pass_rate=0.7,
         green_rerun_rate=0.15,
         most_attempts=4,
+        flaky_tests=6,
     ),
     Character(
         full_name="quarry-demo/torch-quarry",
@@ -210,7 +214,7 @@ CHARACTERS: tuple[Character, ...] = (
         owner_id=9_710_000_007,
         jobs=(
             JobShape("test-ops", (12, 28), tests=3_350),
-            JobShape("test-autograd", (12, 30), tests=1_140),
+            JobShape("test-autograd", (12, 30), tests=410, uploads=True),
         ),
         pass_rate=0.97,
         queue_seconds=(1, 4),
@@ -329,7 +333,7 @@ CHARACTERS: tuple[Character, ...] = (
         owner_id=9_710_000_014,
         jobs=(
             JobShape("nightly-ops", (30, 60), tests=5_200),
-            JobShape("nightly-models", (25, 55), tests=360),
+            JobShape("nightly-models", (25, 55), tests=360, uploads=True),
         ),
         pass_rate=0.9,
         queue_seconds=(1, 10),

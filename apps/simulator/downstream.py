@@ -1,4 +1,4 @@
-"""Fictional downstream repositories: a dispatch arrives, jobs run for a while, callbacks go to the hub.
+"""Fictional downstream repositories: a dispatch arrives, jobs run for a while, callbacks and reports go to the hub.
 
 What happens is planned (apps/simulator/plan.py); only the clock is real.
 """
@@ -17,6 +17,7 @@ import requests
 
 from apps.simulator.characters import CHARACTERS, by_repository
 from apps.simulator.dispatches import Dispatch
+from apps.simulator.junit import junit
 from apps.simulator.loopback import (
     FIRST_WAIT_SECONDS,
     RETRIED,
@@ -85,6 +86,7 @@ class Downstreams:
         """
         self.pace = pace
         self._callback_url = f"{hub_url}/github/callback"
+        self._reports_url = f"{hub_url}/api/v1/reports/"
         self._github_url = github_url
         self._audience = audience
         self._seed = seed
@@ -139,6 +141,8 @@ class Downstreams:
     def _report(self, number: int, callback: Callback) -> None:
         job, following = callback.job, callback.following()
         try:
+            if job.uploads and callback.status == "completed" and not callback.tries:
+                self._upload(job)
             pause = self._post(job, callback.status)
             if pause is not None:
                 if callback.tries < MOST_TRIES:
@@ -171,6 +175,21 @@ class Downstreams:
         elif job.is_replayed and status == "completed":
             self._replay(job, body, token)
         return None
+
+    def _upload(self, job: Job) -> None:
+        """Send its test report, a step before the one that reports its end. Sent again, it is a repetition."""
+        token = self._token(job, "in_progress")
+        if token is None:
+            return
+        response = self._send(
+            "POST",
+            self._reports_url,
+            headers={"Authorization": f"Bearer {token}"},
+            data={"meta": json.dumps(job.meta())},
+            files={"file": (f"{job.job_name}.xml", junit(job), "application/xml")},
+        )
+        if response.status_code >= 400:
+            log.warning("%s: the hub refused its test report: %s", job, one_line(response))
 
     def _post_body(self, body: dict[str, Any], token: str) -> requests.Response:
         return self._send(

@@ -26,7 +26,8 @@ RERUN_AFTER_SECONDS = (5.0, 15.0)
 class Job:
     """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
     machine dies: the start is the last that is heard of it. `true_conclusion` is GitHub's where the job lies. `leg` is
-    its own business, and not reported. `is_replayed`: its end is sent again, and misused."""
+    its own business, and not reported. `is_replayed`: its end is sent again, and misused. `uploads`: it sends its
+    test report first."""
 
     repository: str
     workflow: str
@@ -45,6 +46,7 @@ class Job:
     ci: str = "github"
     leg: str = ""
     is_replayed: bool = False
+    uploads: bool = False
 
     @property
     def is_nightly(self) -> bool:
@@ -85,6 +87,20 @@ class Job:
         if self.ci == "buildkite":
             return f"https://buildkite.com/{self.repository}/builds/{self.run_id}"
         return f"https://github.com/{self.repository}/actions/runs/{self.run_id}"
+
+    def meta(self) -> dict[str, Any]:
+        """What an upload of its test report says about itself."""
+        said = {
+            "event_type": self.client_payload["event_type"],
+            "run_id": self.run_id,
+            "run_attempt": self.run_attempt,
+            "workflow": self.workflow,
+            "job_name": self.job_name,
+            "check_run_id": self.check_run_id,
+        }
+        if self.is_nightly:
+            return said | {"head_sha": self.client_payload["payload"]["head_sha"]}
+        return said | {"delivery_id": self.client_payload["delivery_id"]}
 
     def __str__(self) -> str:
         return f"{self.repository} {self.job_name} (run {self.run_id}, attempt {self.run_attempt})"
@@ -188,6 +204,7 @@ def _attempt(
         ci=character.ci,
         leg=shape.leg,
         is_replayed=character.replay_rate > 0 and rng.random() < character.replay_rate,
+        uploads=shape.uploads and results is not None,
     )
 
 

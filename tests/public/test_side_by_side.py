@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from apps.accounts.policy import Role
 from apps.core.clock import now
 from apps.platforms.models import Repository
 from apps.relay.models import Delivery, Dispatch, Omission
 from apps.relay.services import fan_out
 from tests.factories.jobs import days_ago, dispatch, job
-from tests.factories.listing import listed
+from tests.factories.listing import listed, user
 from tests.factories.pages import Page
+from tests.factories.reports import report
 from tests.relay.downstream import PAYLOAD, send_webhook
 
 pytestmark = pytest.mark.django_db
@@ -104,6 +106,20 @@ def test_a_commit_shows_its_nightlies_too(client: Client, asked: None) -> None:
     assert [row[1] for row in Page(client.get(f"/commit/{SHA}/")).tables["nightlies"]] == ["CI / test-ops run 9"]
 
 
+@pytest.mark.parametrize("path", ["/pr/4711/", f"/commit/{SHA[:7]}/"])
+def test_the_test_reports_of_the_commit_stand_there_for_who_may_see_them(
+    client: Client, asked: None, path: str
+) -> None:
+    at = now() - datetime.timedelta(hours=2)
+    report(Repository.objects.get(full_name="b/two"), head_sha=SHA, passed=7, failed=2, skipped=1, received_at=at)
+    report(Repository.objects.get(full_name="a/one"), head_sha=SHA, passed=1, level=1)
+    report(Repository.objects.get(full_name="d/four"), passed=1)
+    page = Page(client.get(path))
+    assert page.items["reports"] == ["two: test-ops, default 10 tests: 2 failed, 1 skipped; 2 h ago"]
+    client.force_login(user(Role.MAINTAINER))
+    assert len(Page(client.get(path)).items["reports"]) == 2
+
+
 @pytest.mark.parametrize(
     "path", ["/pr/1/", "/pr/99999999999999999999999/", "/commit/abc/", "/commit/zzzzzzz/", "/commit/1234567/"]
 )
@@ -117,6 +133,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
 ) -> None:
     for repository in listed({f"acme/torch-{number}": 2 for number in range(rows)}).values():
         job(repository, "success", dispatch=dispatch(repository, pr_number=7, head_sha=SHA))
-    with django_assert_num_queries(8):
+        report(repository, head_sha=SHA, passed=1)
+    with django_assert_num_queries(9):
         page = Page(client.get("/pr/7/"))
     assert len([section for section in page.tables if section.startswith("delivery-")]) == rows

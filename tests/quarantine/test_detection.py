@@ -8,7 +8,7 @@ import pytest
 
 from apps.audit.models import Event
 from apps.platforms.models import Repository
-from apps.quarantine import detection, services, sweep
+from apps.quarantine import detection, policy, services, sweep
 from apps.quarantine.enums import Source, State
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import HUB, UPSTREAM
@@ -180,7 +180,7 @@ def test_a_preview_says_what_another_rule_set_would_flag(kestrel: Repository) ->
 def test_somebody_who_was_faster_is_no_failure(kestrel: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     flaked(kestrel, "test_a")
     test = Test.objects.get(name="test_a")
-    entry = detection.Entry("", {test.pk: detection.Seen(2, 2, 2, NOW, is_flaky=True)})
+    entry = policy.Entry("", {test.pk: policy.Seen(2, 2, 2, NOW, is_flaky=True)})
     place = detection.Place(kestrel.platform, "default")
     assert [detection._propose(place, entry, HUB, NOW) for _ in range(2)] == [True, False]
 

@@ -1,5 +1,6 @@
 """A small hub for the simulator's own tests, over real HTTP: what it is sent, it checks and keeps."""
 
+import email
 import hashlib
 import hmac
 import json
@@ -38,6 +39,7 @@ class TinyHub:
         self.ready = True
         self.webhooks: list[tuple[str, str, dict[str, Any]]] = []
         self.callbacks: list[tuple[dict[str, Any], dict[str, Any]]] = []  # claims, body
+        self.reports: list[tuple[dict[str, Any], dict[str, Any], bytes]] = []  # claims, meta, file
         self.answers: list[int] = []  # statuses to give to the next callbacks instead of 200
         self.retry_after = ""  # goes with these
         self.clocks: list[str] = []  # X-AccelHub-Clock of each callback, '' without
@@ -66,6 +68,8 @@ class TinyHub:
                 return self._webhook(request)
             case "/github/callback":
                 return self._callback(request)
+            case "/api/v1/reports/":
+                return self._report(request)
         return Answer(404, {})
 
     def _webhook(self, request: Request) -> Answer:
@@ -100,14 +104,7 @@ class TinyHub:
             if self.answers:
                 wait = {"Retry-After": self.retry_after} if self.retry_after else {}
                 return Answer(self.answers.pop(0), {"code": "made_up", "detail": "two\nlines"}, headers=wait)
-        token = request.bearer()
-        claims = jwt.decode(
-            token,
-            self._jwks.get_signing_key_from_jwt(token),
-            algorithms=["RS256"],
-            audience=AUDIENCE,
-            issuer=[self._issuer, f"{self._issuer}/buildkite"],
-        )
+        claims = self._claims(request)
         with self._lock:
             body, before = json.loads(request.body), self._tokens.get(claims["jti"])
             if before not in (None, request.body):
@@ -121,6 +118,24 @@ class TinyHub:
             self.callbacks.append((claims, body))
             self.clocks.append(request.headers.get("x-accelhub-clock", ""))
         return Answer(200, {"ok": True, "status": "applied"})
+
+    def _report(self, request: Request) -> Answer:
+        head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
+        whole = email.message_from_bytes(head + request.body)
+        meta, file = (bytes(part.get_payload(decode=True)) for part in whole.walk() if not part.is_multipart())
+        self.reports.append((self._claims(request), json.loads(meta), file))
+        return Answer(202, {"status": "received"})
+
+    def _claims(self, request: Request) -> dict[str, Any]:
+        token = request.bearer()
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            self._jwks.get_signing_key_from_jwt(token),
+            algorithms=["RS256"],
+            audience=AUDIENCE,
+            issuer=[self._issuer, f"{self._issuer}/buildkite"],
+        )
+        return claims
 
     def _knows(self, delivery_id: str) -> bool:
         return any(known == delivery_id for _, known, _ in self.webhooks)
