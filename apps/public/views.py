@@ -42,6 +42,9 @@ from apps.public.selectors import (
     place_on_main,
     tiles,
 )
+from apps.quarantine import policy as quarantine_policy
+from apps.quarantine import rule_table
+from apps.quarantine import rules as flaky_rules
 from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
@@ -253,6 +256,7 @@ def metrics_table(request: HttpRequest) -> HttpResponse:
 @public
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
+    moment = now()
     context = {
         "levels": LEVELS,
         "guards": GUARDS,
@@ -284,5 +288,9 @@ def policy(request: HttpRequest) -> HttpResponse:
         "quotas": QUOTAS,
         "upload_limits": list(upload_limits.rows(upload_limits.Limits())),
         "raw_days": settings.RAW_DAYS,
+        "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
+        "flaky_versions": flaky_rules.versions(),
+        "quarantine_life": quarantine_policy.TRANSITIONS,
+        "now": moment,
     }
     return render(request, "public/policy.html", context)
