@@ -72,7 +72,10 @@ class GitHub:
     def open_check_runs(self, sha: str) -> list[dict[str, Any]]:
         """Ours at a commit that are not over, hidden older ones of a name included."""
         found = self._pages(f"/repos/{self.repository}/commits/{sha}/check-runs?filter=all", "check_runs")
-        return [run for run in found if run["status"] != "completed" and run["app"]["id"] == self._app_number]
+        # Of an App that is gone GitHub says null.
+        return [
+            run for run in found if run["status"] != "completed" and (run["app"] or {}).get("id") == self._app_number
+        ]
 
     def end(self, run: dict[str, Any], reason: str) -> None:
         """Complete a check run as neutral."""

@@ -27,6 +27,9 @@ app.conf.task_routes = {
     "apps.results.tasks.fill_search": {"queue": HEAVY},
     "apps.results.tasks_reports.publish_names": {"queue": HEAVY},
     "apps.results.tasks_reports.count_coverage": {"queue": HEAVY},
+    "apps.quarantine.tasks.look_through": {"queue": HEAVY},
+    "apps.quarantine.tasks.sweep_quarantines": {"queue": HEAVY},
+    "apps.quarantine.tasks.sweep_evidence": {"queue": HEAVY},
 }
 
 # What runs by itself, how often (seconds), and why.
@@ -50,6 +53,8 @@ BEAT = [
     ("apps.results.tasks.fill_search", 60, "tests that reports have named and nobody can search for yet"),
     ("apps.results.tasks_reports.publish_names", 60, "tests of new public reports, for anyone to search for"),
     ("apps.results.tasks_reports.count_coverage", 60, "how much of what could be run new reports ran"),
+    ("apps.quarantine.tasks.sweep_evidence", 300, "reports whose evidence of flaky tests is behind"),
+    ("apps.quarantine.tasks.sweep_quarantines", 3_600, "quarantines that have run out, vanished, or may go"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),

@@ -1,4 +1,4 @@
-"""`python -m bench [callbacks] [overview] [fanout] [fault] [catalogue] [reports]`: the first three if none is named."""
+"""`python -m bench [NAME…]`, with names of NAMES and ALONE: those of NAMES if none is named."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 NAMES = ("callbacks", "overview", "fanout")
 # What takes its time: a proof, and full suites of tests.
-ALONE = ("fault", "catalogue", "reports")
+ALONE = ("fault", "catalogue", "reports", "questions", "flakes")
 
 
 def main(names: list[str]) -> int:

@@ -25,7 +25,7 @@ def run() -> None:
         for line in reports_data.write(Path(folder), cases=CASES, files=files).lines():
             print(line)
         paths = sorted(Path(folder).rglob("*.xml"))
-        count = _timed("floor: expat, counting test cases", lambda: sum(count_cases(path) for path in paths))
+        count = timed("floor: expat, counting test cases", lambda: sum(count_cases(path) for path in paths))
         assert count == CASES
         names = [name for path in paths for name in _names(path)]
     _stages(names)
@@ -38,21 +38,21 @@ def _stages(names: list[Name]) -> None:
 
     words = words_of("npu")
     canonicals = Canonicals(words)
-    _timed("canonical names and their digests", lambda: canonicals.digests(names))
+    timed("canonical names and their digests", lambda: canonicals.digests(names))
     before = _memory()
-    first = _timed("first sight: names, digests, COPY in steps", lambda: catalogue.identify(names, words))
+    first = timed("first sight: names, digests, COPY in steps", lambda: catalogue.identify(names, words))
     print(
         f"{'':4}{first.added:,} new, {first.collisions} kept apart; memory from {before} to {_memory()} MiB at its peak"
     )
-    again = _timed("known suite", lambda: catalogue.identify(names, words))
+    again = timed("known suite", lambda: catalogue.identify(names, words))
     assert (again.added, again.tests.tolist()) == (0, first.tests.tolist())
     catalogue._remembered.clear()
-    _timed("a new process reads the catalogue", catalogue.known)
-    _timed("the search index, in the background", lambda: catalogue.fill_search(steps=10**6))
-    _timed("a search", lambda: catalogue.search("test_forward matmul_17", limit=50))
+    timed("a new process reads the catalogue", catalogue.known)
+    timed("the search index, in the background", lambda: catalogue.fill_search(steps=10**6))
+    timed("a search", lambda: catalogue.search("test_forward matmul_17", limit=50))
 
-    written = _outcomes(first)
-    name = _timed("outcome file written", lambda: outcomes.write(written, report="bench", revision=1))
+    written = outcomes_of(first)
+    name = timed("outcome file written", lambda: outcomes.write(written, report="bench", revision=1))
     from django.core.files.storage import default_storage
 
     size = default_storage.size(name)
@@ -62,15 +62,16 @@ def _stages(names: list[Name]) -> None:
     )
     bare = default_storage.size(outcomes.write(without, report="bench", revision=2))
     print(f"{'':4}{size / 1e6:.2f} MB; {bare / 1e6:.2f} MB of them without times")
-    _timed("two columns read", lambda: outcomes.read(name))
-    _timed("one test's row, 200 times", lambda: [outcomes.row_of(name, int(test)) for test in first.tests[:200]])
+    timed("two columns read", lambda: outcomes.read(name))
+    timed("one test's row, 200 times", lambda: [outcomes.row_of(name, int(test)) for test in first.tests[:200]])
     print(f"memory at its peak, the names of the whole suite among it: {_memory()} MiB")
 
 
-def _outcomes(identified: Any) -> Any:
+def outcomes_of(identified: Any, *, seed: int = 7) -> Any:
+    """Outcomes of these tests, as a run of this seed ended."""
     from apps.results.outcomes import Outcomes
 
-    dice, rows = np.random.default_rng(7), len(identified.tests)
+    dice, rows = np.random.default_rng(seed), len(identified.tests)
     roll = dice.random(rows)
     outcome = np.select([roll < 0.35, roll < 0.353, roll < 0.363], [3, 1, 6], 0).astype(np.int8)
     reason = np.minimum(dice.exponential(12, rows).astype(np.int32), 59)
@@ -86,7 +87,7 @@ def _outcomes(identified: Any) -> Any:
     )
 
 
-def _timed(what: str, work: Callable[[], Any]) -> Any:
+def timed(what: str, work: Callable[[], Any]) -> Any:
     begun, worked = time.perf_counter(), time.process_time()
     result = work()
     elapsed, worked = time.perf_counter() - begun, time.process_time() - worked

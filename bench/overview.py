@@ -30,10 +30,11 @@ def run() -> None:
     print(f"{days:,} repository days counted in {time.perf_counter() - begun:.1f} s, {each:.1f} ms a day")
     client = Client(headers={"Host": "127.0.0.1"})
     for path in ("/", "/platforms/", "/platforms/bench-1-overview/", "/platforms/bench-1-overview/?view=all", "/pr/7/"):
-        _time(client, path)
+        time_page(client, path)
 
 
-def _time(client: Client, path: str) -> None:
+def time_page(client: Client, path: str) -> None:
+    """Print what a page takes, and its queries."""
     asked: list[float] = []
 
     def ask(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
@@ -71,9 +72,9 @@ def _fill() -> None:
         # One delivery in 100 runs is enough of a field: each of them asked every platform.
         cursor.execute(
             "INSERT INTO relay_delivery (delivery_id, event, action, state, received_at, body, pr_number, title, "
-            "head_sha, ref) SELECT 'o-' || n, 'pull_request', 'opened', 'fanned_out', "
-            "now() - make_interval(secs => n * %s), '', n, 'Change number ' || n, md5('a' || n) || '00000000', 'x' "
-            "FROM generate_series(1, %s) n",
+            "head_sha, ref, is_late) SELECT 'o-' || n, 'pull_request', 'opened', 'fanned_out', "
+            "now() - make_interval(secs => n * %s), '', n, 'Change number ' || n, md5('a' || n) || '00000000', 'x', "
+            "false FROM generate_series(1, %s) n",
             [DAYS * 86_400 / (runs / PLATFORMS), runs // PLATFORMS],
         )
         cursor.execute(

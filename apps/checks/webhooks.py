@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.checks.policy import Told
+from apps.core.text import storable
 from apps.relay.checknames import device_of
 from apps.relay.models import Delivery
 
@@ -51,12 +52,12 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return value.replace("\0", "") if isinstance(value, str) else ""
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _moment(value: Any) -> datetime.datetime | None:
     try:
         moment = datetime.datetime.fromisoformat(_text(value))
-    except ValueError:
+        return moment.astimezone(datetime.UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):  # a time with a zone may lie outside the years that there are
         return None
-    return moment if moment.tzinfo else None

@@ -77,6 +77,7 @@ CODES: dict[str, Code] = {
     "quarantine_cap": Code(409, "The platform's cap is reached", "Release some first, or ask a maintainer."),
     "quarantine_budget": Code(409, "The platform's budget is used up", "Let it end earlier, or ask a maintainer."),
     "quarantine_renewed": Code(409, "It was renewed as often as it may be", "Fix the test, or ask a maintainer."),
+    "quarantine_over": Code(409, "Its time is over", "Propose the tests again."),
     "alias_taken": Code(
         409, "The test already stands in another alias", "Remove that alias first: aliases form no chains."
     ),

@@ -1,6 +1,7 @@
 """Read-only pages that compose several apps. No models, no rules."""
 
 import datetime
+import functools
 import re
 import uuid
 from collections.abc import Iterable
@@ -11,7 +12,9 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
@@ -39,6 +42,9 @@ from apps.public.selectors import (
     place_on_main,
     tiles,
 )
+from apps.quarantine import policy as quarantine_policy
+from apps.quarantine import rule_table
+from apps.quarantine import rules as flaky_rules
 from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
@@ -66,8 +72,17 @@ _EVENT_OF_VIEW = {"pr": metrics.PULL_REQUESTS, "commits": metrics.COMMITS}
 
 def _overview_version(request: HttpRequest) -> object:
     # The newest decision, not the newest event: what is not public must not be heard ticking.
-    newest = audit_selectors.decisions().values_list("seq", flat=True).first()
+    newest = audit_selectors.decisions().values_list("hash", flat=True).first()
     return results_selectors.newest_count_at(), newest
+
+
+@functools.lru_cache(maxsize=1)
+def _field(version: str, minute: datetime.datetime) -> SafeString:
+    """The platforms by level, the same for everyone. To draw a hundred takes longer than all else on the page, so it is
+    drawn once for what it stands on, and again each minute, for its ages."""
+    groups = overview_groups(minute)
+    context = {"groups": groups, "tiles": tiles(groups, minute), "window_days": WINDOW_DAYS, "now": minute}
+    return render_to_string("public/overview_field.html", context)
 
 
 @public
@@ -75,10 +90,8 @@ def _overview_version(request: HttpRequest) -> object:
 def overview(request: HttpRequest) -> HttpResponse:
     """`/`: platforms by level: pass rate with its rows, 30 days, times, last callback; and the latest decisions."""
     moment = now()
-    groups = overview_groups(moment)
     context = {
-        "groups": groups,
-        "tiles": tiles(groups, moment),
+        "field": _field(request.live_version, moment.replace(second=0, microsecond=0)),  # type: ignore[attr-defined]
         "window_days": WINDOW_DAYS,
         "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "decisions": [
@@ -186,8 +199,8 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
-    shas = {delivery.head_sha for delivery in shown} | {job.head_sha for job in nightlies}
-    if place is not None:
+    shas = {one.head_sha for one in shown} | {night.head_sha for night in nightlies}
+    if place:
         shas.add(place.commit.sha)
     context = {
         "heading": heading,
@@ -243,6 +256,7 @@ def metrics_table(request: HttpRequest) -> HttpResponse:
 @public
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
+    moment = now()
     context = {
         "levels": LEVELS,
         "guards": GUARDS,
@@ -274,5 +288,9 @@ def policy(request: HttpRequest) -> HttpResponse:
         "quotas": QUOTAS,
         "upload_limits": list(upload_limits.rows(upload_limits.Limits())),
         "raw_days": settings.RAW_DAYS,
+        "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
+        "flaky_versions": flaky_rules.versions(),
+        "quarantine_life": quarantine_policy.TRANSITIONS,
+        "now": moment,
     }
     return render(request, "public/policy.html", context)

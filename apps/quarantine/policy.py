@@ -6,13 +6,16 @@ Source of upstream's set: docs/quarantine.md, "Upstream's precedent".
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from statistics import median
 from typing import Any
 
 from apps.quarantine.enums import FlakeKind, State, Verb
 
 Hours = float
+# So many earlier runs of a job say what is usual.
+USUAL_OF = 20
 _HOUR = datetime.timedelta(hours=1)
 
 
@@ -188,9 +191,17 @@ def seen(flakes: Iterable[Flake], rules: Rules, at: datetime.datetime) -> Seen:
     return Seen(jobs, runs, commits, newest, is_flaky)
 
 
-def is_incident(size: int, usual: float, rules: Rules) -> bool:
-    """Whether so many tests that turned red or flaky at once are one incident. `usual`: the median of earlier runs."""
-    return size >= rules.incident_least and size >= rules.incident_times * usual
+def usual(sizes: Sequence[int]) -> float | None:
+    """How many tests turn red in a run as a rule, of the runs before, oldest first; None where there are none.
+
+    The median, incidents among them: one does not move it, and what goes on and on is no incident any more."""
+    return float(median(sizes[-USUAL_OF:])) if sizes else None
+
+
+def is_incident(size: int, usual: float | None, rules: Rules) -> bool:
+    """Whether so many tests that turned red or flaky at once are one incident. `usual`: of earlier runs; where none is
+    known, many are one."""
+    return size >= rules.incident_least and size >= rules.incident_times * (usual or 0)
 
 
 def aggregated(files: dict[int, str], rules: Rules) -> dict[str, list[int]]:
@@ -199,6 +210,25 @@ def aggregated(files: dict[int, str], rules: Rules) -> dict[str, list[int]]:
     count = Counter(file for file in files.values() if file)
     many = {file for file, tests in count.items() if tests > rules.aggregate_over}
     return {file: sorted(test for test, of in files.items() if of == file) for file in sorted(many)}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Tests that enter as one record, with what each one's flakes come to. `file`: '' for a test that stands alone."""
+
+    file: str
+    tests: dict[int, Seen]
+
+
+def entering(
+    flakes: Mapping[int, Sequence[Flake]], files: Mapping[int, str], rules: Rules, at: datetime.datetime
+) -> list[Entry]:
+    """What the rules make of all flakes of one platform and variant, by test. `files`: of the tests that may enter."""
+    found = {test: seen(of, rules, at) for test, of in sorted(flakes.items()) if test in files}
+    flaky = {test: one for test, one in found.items() if one.is_flaky}
+    together = aggregated({test: files[test] for test in flaky}, rules)
+    many = [Entry(file, {test: flaky[test] for test in tests}) for file, tests in together.items()]
+    return many + [Entry("", {test: one}) for test, one in flaky.items() if files[test] not in together]
 
 
 # --- leaving ------------------------------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 making it again buys nothing."""
 
 import datetime
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Count, Q
 
 from apps.platforms.models import Platform
 from apps.quarantine import policy
@@ -13,15 +14,17 @@ from apps.quarantine.enums import State
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, Rules
 from apps.results.enums import ReportState
-from apps.results.models import Report
+from apps.results.models import Exclusion, Report
 
+# As whom results know what is written by this room.
+SOURCE = "quarantine"
 _DAY = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Room:
-    """Of one platform and variant: tests in force and the cap; test-days used within the budget's window and the
-    budget. `suite`: tests of the last report, None where there is none."""
+    """Of one platform and variant: tests in force and the cap; test-days of the budget's window that are used or given
+    away (in force until they expire), and the budget. `suite`: tests of the last report, None where there is none."""
 
     suite: int | None
     in_force: int
@@ -37,21 +40,37 @@ def last_report(platform: Platform, variant: str) -> Report | None:
 
 
 def room_of(platform: Platform, variant: str, rules: Rules, *, now: datetime.datetime) -> Room:
-    """What a platform has used, and may use."""
+    """What a platform has used or given away, and may use."""
     report = last_report(platform, variant)
     suite = report.total if report else None
     begun = now - datetime.timedelta(hours=rules.budget_window)
-    records = Quarantine.objects.filter(platform=platform, variant=variant, effective_from__isnull=False)
-    overlapping = records.exclude(ended_at__lte=begun).filter(effective_from__lt=now)
-    used = 0.0
-    for record in overlapping.only("effective_from", "ended_at", "tests"):
-        assert record.effective_from is not None
-        until = min(record.ended_at or now, now)
-        used += (until - max(record.effective_from, begun)) / _DAY * record.tests
+    used = _days_since(platform, variant, begun)
     in_force = Member.objects.filter(
         platform=platform, variant=variant, is_open=True, quarantine__state__in=EFFECTIVE
     ).count()
     return Room(suite, in_force, policy.cap(suite or 0, rules), used, policy.budget(suite or 0, rules))
+
+
+def _days_since(platform: Platform, variant: str, begun: datetime.datetime) -> float:
+    """Test-days of everything that had effect since then, is to have it until it expires, or had it before it was
+    reopened: what is given away cannot be given again."""
+    held = Exclusion.objects.filter(source=SOURCE, platform=platform, variant=variant, until_at__gt=begun)
+    spans = held.order_by().values_list("source_id", "pattern", "from_at", "until_at").annotate(Count("pk"))
+    sizes = {str(pk): tests for pk, tests in _sizes(platform, variant)}
+    return sum(
+        (until - max(since, begun)) / _DAY * (sizes[source] if pattern else tests)
+        for source, pattern, since, until, tests in spans
+        if until is not None
+    )
+
+
+def _sizes(platform: Platform, variant: str) -> Iterable[tuple[uuid.UUID, int]]:
+    """How many tests each pattern of theirs counts as."""
+    return (
+        Quarantine.objects.filter(platform=platform, variant=variant)
+        .exclude(pattern="")
+        .values_list("public_id", "tests")
+    )
 
 
 def earlier_of(

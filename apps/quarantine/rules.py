@@ -26,6 +26,11 @@ def in_force(at: datetime.datetime) -> Rules:
     return HUB if version is None else rules_of(version.values)
 
 
+def versions() -> list[RuleVersion]:
+    """Every set that was put in force or is to be, the latest first."""
+    return list(RuleVersion.objects.all())
+
+
 @transaction.atomic
 def put_rules_in_force(
     *, values: dict[str, Any], from_at: datetime.datetime, reason: str, actor: Actor, now: datetime.datetime

@@ -20,12 +20,11 @@ from apps.platforms.policy import PUBLIC_FROM
 from apps.quarantine import rules as rule_versions
 from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
-from apps.quarantine.policy import EFFECTIVE, PLACEHOLDERS, Rules, next_state
-from apps.quarantine.room import earlier_of, last_report, room_of
+from apps.quarantine.policy import PLACEHOLDERS, Rules, next_state
+from apps.quarantine.room import SOURCE, earlier_of, last_report, room_of
 from apps.results.exclusions import exclude, fits, move_end, parts_of
 from apps.results.models import Test
 
-SOURCE = "quarantine"
 REASON_MAX = 2_000
 OWNER_MAX = 39
 TESTS_MAX = 1_000
@@ -205,6 +204,7 @@ def put_in_force(
         )
     with transaction.atomic():
         platform = _locked_platform(quarantine)
+        _following(quarantine, Verb.PUT_IN_FORCE, revision)
         numbers = _remeasured(quarantine, platform)
         if is_bound:
             _check_room(quarantine, platform, len(numbers), rules, begins, ends, now)
@@ -238,18 +238,24 @@ def renew(
     *, quarantine: Quarantine, revision: int, reason: str, is_bound: bool, actor: Actor, now: datetime.datetime
 ) -> Quarantine:
     """Let it hold for another while from its expiry on. Raises Problem: `malformed` (no reason), `quarantine_renewed`
-    (the rules allow no further one), `quarantine_budget`, `quarantine_stale`."""
+    (the rules allow no further one), `quarantine_over` (its time is over: what came since was judged without it),
+    `quarantine_budget`, `quarantine_stale`."""
     rules = rule_versions.in_force(now)
     reason = _checked(reason, "reason", REASON_MAX)
     with transaction.atomic():
         platform = _locked_platform(quarantine)
+        _following(quarantine, Verb.RENEW, revision)
         if quarantine.renewals + len(_continued(quarantine)) >= rules.renewals:
             raise _renewed(rules)
         expires = quarantine.expires_at
-        assert expires is not None or quarantine.state not in EFFECTIVE
-        ends = (expires or now) + datetime.timedelta(hours=rules.expiry)
+        assert expires is not None  # the database refuses one in force without
+        if expires <= now:
+            raise Problem(
+                "quarantine_over", f"expires_at: its time was over at {expires:%Y-%m-%d %H:%M}. Propose it again."
+            )
+        ends = expires + datetime.timedelta(hours=rules.expiry)
         if is_bound:
-            _check_budget(quarantine, platform, quarantine.tests, rules, expires or now, ends, now)
+            _check_budget(quarantine, platform, quarantine.tests, rules, expires, ends, now)
         moved = _move(quarantine, Verb.RENEW, revision, now, expires_at=ends, renewals=F("renewals") + 1)
         move_end(source=SOURCE, source_id=str(moved.public_id), until_at=ends, now=now)
         _note(moved, Verb.RENEW, actor, now, f"Renewed until {ends:%Y-%m-%d}: {label_of(moved)}", reason)
@@ -342,9 +348,9 @@ def _end(
     return moved
 
 
-def _move(quarantine: Quarantine, verb: Verb, revision: int, now: datetime.datetime, **columns: Any) -> Quarantine:
-    """The one way from state to state. Raises Problem `quarantine_stale`, `quarantine_state`."""
-    current = Quarantine.objects.select_related("platform").get(pk=quarantine.pk)
+def _following(quarantine: Quarantine, verb: Verb, revision: int) -> tuple[State, State]:
+    """Its state, and what the verb makes of it. Raises Problem `quarantine_stale`, `quarantine_state`."""
+    current = Quarantine.objects.get(pk=quarantine.pk)
     if current.revision != revision:
         raise Problem(
             "quarantine_stale",
@@ -356,7 +362,13 @@ def _move(quarantine: Quarantine, verb: Verb, revision: int, now: datetime.datet
         raise Problem(
             "quarantine_state", f"It is “{current.get_state_display()}”: {Verb(verb).label} may not follow on that."
         )
-    moved = Quarantine.objects.filter(pk=quarantine.pk, state=current.state, revision=revision).update(
+    return State(current.state), after
+
+
+def _move(quarantine: Quarantine, verb: Verb, revision: int, now: datetime.datetime, **columns: Any) -> Quarantine:
+    """The one way from state to state. Raises Problem as `_following`."""
+    before, after = _following(quarantine, verb, revision)
+    moved = Quarantine.objects.filter(pk=quarantine.pk, state=before, revision=revision).update(
         state=after, revision=F("revision") + 1, changed_at=now, **columns
     )
     if not moved:
@@ -425,7 +437,7 @@ def _check_budget(
     if room.used_days + asked > room.budget_days:
         raise Problem(
             "quarantine_budget",
-            f"budget_days: {room.used_days:.0f} test-days are used and this asks for {asked:.0f} more; "
+            f"budget_days: {room.used_days:.0f} test-days are used or given away and this asks for {asked:.0f} more; "
             f"{room.budget_days} may be used in {rules.budget_window / 24:.0f} days. Let it end earlier, or ask a "
             "maintainer.",
         )

@@ -2,11 +2,14 @@
 
 from django.urls import path
 
-from apps.quarantine import views
+from apps.quarantine import flake_views, interchange_views, views
 
 app_name = "quarantine"
 urlpatterns = [
+    path("flakes/", flake_views.flakes, name="flakes"),
     path("quarantines/", views.quarantines, name="quarantines"),
     path("quarantines/<uuid:public_id>/", views.quarantine, name="quarantine"),
     path("platforms/<slug:slug>/quarantines/new/", views.propose, name="propose"),
+    path("platforms/<slug:slug>/disabled-tests.json", interchange_views.disabled_tests, name="disabled_tests"),
+    path("platforms/<slug:slug>/deselect.txt", interchange_views.deselect, name="deselect"),
 ]

@@ -7,8 +7,9 @@ from typing import Any
 
 from apps.accounts.services import actor_of
 from apps.core.errors import Problem
+from apps.platforms.models import Platform
 from apps.quarantine import services
-from apps.quarantine.enums import State, Verb
+from apps.quarantine.enums import Source, State, Verb
 from apps.quarantine.models import Quarantine
 from apps.quarantine.policy import verbs_in
 from apps.quarantine.selectors import may_change, may_decide
@@ -49,6 +50,15 @@ def offered(quarantine: Quarantine, user: Any) -> list[Verb]:
     possible = verbs_in(State(quarantine.state))
     changes, decides = may_change(user, quarantine.platform), may_decide(user)
     return [verb for verb, offer in OFFERS.items() if verb in possible and (decides if offer.decides else changes)]
+
+
+def propose(*, platform: Platform, said: dict[str, Any], user: Any, now: datetime.datetime) -> Quarantine:
+    """Propose one of `said` (as ProposeForm reads it). Raises Problem `not_permitted`, and whatever the service
+    refuses."""
+    if not may_change(user, platform):
+        raise Problem("not_permitted", "Only members of the platform and maintainers may propose a quarantine.")
+    source = Source.MAINTAINER if may_decide(user) else Source.VENDOR
+    return services.propose(platform=platform, source=source, actor=actor_of(user), now=now, **said)
 
 
 def perform(

@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from apps.accounts.services import actor_of
 from apps.audit.selectors import events_about
 from apps.core.access import public, requires
 from apps.core.clock import now
@@ -21,8 +20,8 @@ from apps.core.permissions import Open
 from apps.core.rendering import render_page
 from apps.platforms.selectors import platform_or_404
 from apps.quarantine import forms as quarantine_forms
-from apps.quarantine import rules, selectors, services
-from apps.quarantine.enums import Source, Verb
+from apps.quarantine import rules, selectors, services, verbs
+from apps.quarantine.enums import Verb
 from apps.quarantine.models import Quarantine
 from apps.quarantine.room import room_of
 from apps.quarantine.verbs import OFFERS, offered, perform
@@ -121,9 +120,8 @@ def propose(request: HttpRequest, slug: str) -> HttpResponse:
     form = quarantine_forms.ProposeForm(request.POST or None, initial=initial)
     moment = now()
     if request.method == "POST" and form.is_valid():
-        source = Source.MAINTAINER if selectors.may_decide(user) else Source.VENDOR
         try:
-            made = services.propose(platform=platform, source=source, actor=actor_of(user), now=moment, **form.values())
+            made = verbs.propose(platform=platform, said=form.values(), user=user, now=moment)
         except Problem as problem:
             form.add_error(problem.field if problem.field in form.fields else None, problem.detail)
         else:

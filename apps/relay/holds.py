@@ -107,6 +107,8 @@ def decide_transfer(
             for delivery_id, run_id, seen_at in of_runs.values_list("delivery_id", "run_id", "first_seen_at")
             if (delivery_id, run_id) in runs
         }
+        # Today too: what else waits for the decision, such as reports, is told of it by this.
+        days.add(now.astimezone(datetime.UTC).date())
         wake(JOB_CHANGED, [f"{transfer.repository_id}:{day}" for day in sorted(days)], now=now)
     return settle(
         transfer=transfer,

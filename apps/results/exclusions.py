@@ -43,19 +43,6 @@ def _fits(glob: str, text: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, glob.split("*"))), text, re.DOTALL) is not None
 
 
-def tests_of(pattern: str) -> Iterable[Test]:
-    """Every test of the catalogue that a pattern names, by number."""
-    file, class_name, name = parts_of(pattern)
-    found = Test.objects.filter(
-        file__regex=_regex(file.removesuffix(".py")), class_name__regex=_regex(class_name), name__regex=_regex(name)
-    )
-    return found.order_by("pk")
-
-
-def _regex(glob: str) -> str:
-    return "^" + ".*".join(map(re.escape, glob.split("*"))) + "$"
-
-
 def exclude(
     *,
     source: str,

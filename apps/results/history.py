@@ -123,7 +123,8 @@ def details_of(test: Test, runs: list[Run]) -> list[Detail]:
     for run in runs:
         with contextlib.suppress(outcomes.Gone):
             found = (outcomes.row_of(run.report.outcomes_name, number) for number in numbers)
-            rows.append((run, next(row for row in found if row)))
+            if row := next(filter(None, found), None):
+                rows.append((run, row))
     reasons = Reason.objects.in_bulk([row.reason for _, row in rows if row.reason is not None])
     said = messages_of([run.report for run in runs], numbers)
     return [

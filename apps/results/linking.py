@@ -13,6 +13,7 @@ from apps.relay.enums import JobStatus
 from apps.relay.models import Job
 from apps.results.enums import ReportFlag, ReportState, TestsVerdict
 from apps.results.models import Report, Upload
+from apps.results.report_selectors import not_held
 
 # How long an upload waits for the callback of its job: as long as a job's state is kept.
 LINKED_WITHIN = datetime.timedelta(days=3)
@@ -70,9 +71,11 @@ def repositories_with_uploads(repository_ids: Iterable[int], *, now: datetime.da
 
 def settle_jobs(*, repository_ids: Iterable[int], now: datetime.datetime) -> int:
     """Link uploads of the last days to jobs that have come meanwhile, and tell each job what its tests say, once both
-    have ended. Returns how many uploads were touched. Idempotent."""
+    have ended. What is held says nothing before its owner is accepted. Returns how many uploads were touched.
+    Idempotent."""
     since = now - LINKED_WITHIN
-    recent = Upload.objects.filter(report__repository__in=list(repository_ids), received_at__gte=since)
+    of_these = Upload.objects.filter(report__repository__in=list(repository_ids), received_at__gte=since)
+    recent = of_these.filter(not_held("report__"))
     # In one query, since nightlies without callbacks stay unlinked for good.
     named = Job.objects.filter(
         repository=OuterRef("report__repository"),
@@ -112,7 +115,8 @@ def _link(upload: Upload) -> bool:
 @transaction.atomic
 def _judge(job: Job, now: datetime.datetime) -> int:
     """All of a job's uploads together say one thing: a job may bring one for each variant."""
-    uploads = list(Upload.objects.filter(job=job, tests__isnull=False).exclude(report__state=ReportState.REMOVED))
+    counting = Upload.objects.filter(not_held("report__"), job=job, tests__isnull=False)
+    uploads = list(counting.exclude(report__state=ReportState.REMOVED))
     tests, failing = (sum(getattr(upload, name) for upload in uploads) for name in ("tests", "failing"))
     is_whole = all(upload.is_whole for upload in uploads)
     agree = agreement(job.conclusion, tests=tests, failing=failing, is_whole=is_whole)

@@ -15,7 +15,7 @@ from apps.results.enums import ReportState
 from apps.results.models import Coverage, Finding, Removal, Report, ReportFile, UploadPart
 from apps.results.models_reports import COUNTS, raw_name
 from apps.results.public_names import withdraw
-from apps.results.topics import FILE_UNWANTED
+from apps.results.topics import FILE_UNWANTED, REPORT_READY
 from apps.results.uploads import lock_names
 
 
@@ -40,6 +40,7 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
     Finding.objects.filter(report=locked).delete()
     Coverage.objects.filter(report=locked).delete()
     wake(FILE_UNWANTED, unwanted, now=now)
+    wake(REPORT_READY, [str(locked.pk)], now=now)
     event = record(
         action=Action.REPORT_REMOVED,
         actor=actor,

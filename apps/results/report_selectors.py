@@ -32,9 +32,13 @@ def may_see(user: Any, report: Report) -> bool:
     return report.is_public or may_see_raw(user, report)
 
 
-PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & (
-    Q(held_owner_id=None) | Q(held_owner_id=F("repository__github_owner_id"))
-)
+def not_held(report: str = "") -> Q:
+    """Reports that no new owner sent whom nobody has accepted. `report`: what leads to the report, with its `__`."""
+    is_accepted = Q(**{f"{report}held_owner_id": F(f"{report}repository__github_owner_id")})
+    return Q(**{f"{report}held_owner_id": None}) | is_accepted
+
+
+PUBLIC = Q(source__isnull=False) | Q(level__gte=PUBLIC_FROM) & not_held()
 
 
 def visible_to(user: Any) -> Q:

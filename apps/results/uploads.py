@@ -57,8 +57,8 @@ def take(*, identity: Identity, origin: Origin, meta: Meta, files: Sequence[Inco
     """Store an upload. When this returns, its bytes are safe, its rows are committed and a parse is asked for.
 
     The same key, shard and bytes again are `duplicate`. Raises Problem: `claims_contradict`, `never_dispatched`,
-    `report_conflict` (same shard, other bytes; another number of shards), `report_removed`, `quota_used`,
-    `malformed` (no file), `unavailable` (the storage fails: try again).
+    `report_conflict` (same shard, other bytes; another number of shards; another owner), `report_removed`,
+    `quota_used`, `malformed` (no file), `unavailable` (the storage fails: try again).
     """
     if not files:
         raise Problem("malformed", "file: is missing. Send the report as a file: curl -F file=@report.xml.", "file")
@@ -159,6 +159,9 @@ def _report(origin: Origin, meta: Meta, subject: Subject, now: datetime.datetime
         )
     if known.state == ReportState.REMOVED:
         raise Problem("report_removed", f"report_key: the report {known.public_id} was taken down.", "report_key")
+    if (known.held_owner_id if known.is_held else None) != origin.held_owner_id:
+        detail = f"report_key: the report {known.public_id} began under another owner. Upload under another key."
+        raise Problem("report_conflict", detail, "report_key")
     if known.shards != meta.shards:
         detail = f"shards: the report {known.public_id} has {known.shards} shards, this upload says {meta.shards}."
         raise Problem("report_conflict", detail, "shards")

@@ -54,7 +54,7 @@ class Checks:
         rows = [{"number": number, "state": "open", "head": {"sha": sha}} for number, sha in numbers]
         return _page(rows, query)
 
-    def create(self, repository: Repository, wish: dict[str, Any], app: dict[str, Any]) -> dict[str, Any]:
+    def create(self, repository: Repository, wish: dict[str, Any], app: dict[str, Any] | None) -> dict[str, Any]:
         """Raises Refusal 422 as GitHub does."""
         name, head_sha = wish.get("name"), wish.get("head_sha")
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:

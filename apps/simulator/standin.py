@@ -265,12 +265,15 @@ class GitHubStandIn:
             raise KeyError(repository)
         self.checks.open_pull_request(found, number, head_sha)
 
-    def add_foreign_check_run(self, repository: str, head_sha: str, name: str) -> None:
-        """Let another App show a check run that is not over. Raises KeyError for an unknown repository."""
+    def add_foreign_check_run(self, repository: str, head_sha: str, name: str, *, is_app_gone: bool = False) -> None:
+        """Let another App show a check run that is not over; of an App that is gone GitHub says null. Raises KeyError
+        for an unknown repository."""
         found = self._directory.reached(repository)
         if found is None:
             raise KeyError(repository)
-        self.checks.create(found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, {"id": 1})
+        self.checks.create(
+            found, {"name": name, "head_sha": head_sha, "status": "in_progress"}, None if is_app_gone else {"id": 1}
+        )
 
     def finish_runs(self) -> None:
         """Let every run that was asked to run again be over, and forget that it was asked."""

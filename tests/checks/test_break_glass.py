@@ -89,6 +89,14 @@ def test_a_check_run_of_another_app_is_left_alone(github_with_runs: GitHubStandI
     assert outcomes(github_with_runs)[-1] == ("theirs", None)
 
 
+def test_a_check_run_of_an_app_that_is_gone_stops_nothing(github_with_runs: GitHubStandIn) -> None:
+    github_with_runs.add_foreign_check_run(UPSTREAM, HEADS[0], "orphan", is_app_gone=True)
+    done = run(github_with_runs, "--reason", "x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert outcomes(github_with_runs)[0] == ("open", "neutral")
+    assert outcomes(github_with_runs)[-1] == ("orphan", None)
+
+
 def test_what_github_does_not_take_at_first_is_tried_again(github_with_runs: GitHubStandIn) -> None:
     github_with_runs.fail("/check-runs/", status=502)
     assert run(github_with_runs, "--reason", "x").returncode == 0

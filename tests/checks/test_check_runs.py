@@ -10,6 +10,7 @@ from django.test import Client, override_settings
 
 from apps.checks.models import Check, PullRequest
 from apps.core.clock import now
+from apps.core.models import Wakeup
 from apps.platforms.models import Demotion, Repository
 from apps.platforms.services import change_level
 from apps.relay.models import Delivery, Dispatch, Job
@@ -244,6 +245,15 @@ def test_a_webhook_that_comes_too_late_changes_nothing(upstream: Upstream, at_le
     upstream.tells("labeled", label=LABEL, at=20)
     upstream.tells("unlabeled", label=LABEL, at=15)
     assert PullRequest.objects.get().devices == ["npu"]
+
+
+@pytest.mark.parametrize("said", ["9999-12-31T23:59:59-23:00", "0001-01-01T00:00:00+23:00", "yesterday"])
+def test_a_webhook_of_no_time_counts_from_its_receipt(upstream: Upstream, at_level: AtLevel, said: str) -> None:
+    at_level(3)
+    upstream.tells("labeled", label=LABEL, updated_at=said)
+    told = PullRequest.objects.get()
+    assert (told.devices, told.told_at) == (["npu"], Delivery.objects.get().received_at.replace(microsecond=0))
+    assert not Wakeup.objects.filter(topic="delivery_for_checks").exists()
 
 
 def test_a_new_commit_keeps_the_label(upstream: Upstream, at_level: AtLevel, github: GitHubStandIn) -> None:

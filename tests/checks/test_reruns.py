@@ -9,6 +9,7 @@ from apps.accounts.policy import Role
 from apps.checks.models import Check, Rerun
 from apps.checks.policy import SCOPES
 from apps.core.clock import now
+from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.platforms.services import change_level
 from apps.simulator.standin import GitHubStandIn
@@ -201,9 +202,13 @@ def test_anything_else_about_check_runs_is_ignored_and_not_remembered(
     assert not Delivery.objects.exists()
 
 
-@pytest.mark.parametrize("about", [None, [], {"id": "x", "head_sha": 5}, {"id": 2**70, "head_sha": "\0"}, {}])
+@pytest.mark.parametrize(
+    "about",
+    [None, [], {"id": "x", "head_sha": 5}, {"id": 2**70, "head_sha": "\0"}, {"id": 1, "head_sha": "\ud800"}, {}],
+)
 def test_a_rerequest_of_another_shape_asks_for_nothing(upstream: Upstream, client: Client, about: object) -> None:
     body = {"action": "rerequested", "check_run": about, "repository": {"full_name": "pytorch/pytorch"}, "sender": 5}
     assert send_webhook(client, body, event="check_run", delivery_id="r-2").status_code == 202
     settle()
     assert rows() == []
+    assert not Wakeup.objects.exists()

@@ -143,6 +143,8 @@ NO_PAGES = {
     "reports/<uuid:public_id>/raw/<str:sha256>/": "a file to save",
     "admin/jsi18n/": "a script",
     "allowlist.yml": "YAML",
+    "platforms/<slug:slug>/disabled-tests.json": "JSON",
+    "platforms/<slug:slug>/deselect.txt": "options of a program",
     "healthz": "JSON",
     "readyz": "JSON",
 }

@@ -95,7 +95,7 @@ def in_tree(platform: Platform) -> InTreeSource:
 _runs = itertools.count(9_001)
 
 
-def read_report(repository: Repository, content: bytes, **fields: Any) -> Report:
+def read_report(repository: Repository, content: bytes, /, **fields: Any) -> Report:
     """One report of one shard, parsed."""
     number, moment = str(next(_runs)), now()
     about = {"run_id": number, "run_attempt": 1, "job_name": "test-ops"}

@@ -167,3 +167,20 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     recount(days=40, now=now())
     with django_assert_num_queries(11):
         assert len(Page(client.get("/")).tables["level-2"]) == rows
+
+
+def test_the_field_is_drawn_once_for_what_it_stands_on(client: Client, django_assert_max_num_queries: Any) -> None:
+    acme = listed({"acme/torch": 2})["acme/torch"]
+    job(acme, "success")
+    first = overview(client)
+    with django_assert_max_num_queries(8):
+        again = Page(client.get("/"))
+    assert again.tables == first.tables
+    job(acme, "failure")
+    counted = overview(client)
+    assert [row[2] for row in (first.tables["level-2"][0], counted.tables["level-2"][0])] == [
+        "● 100.0 % ○ self-reported 1 jobs",
+        "■ 50.0 % ○ self-reported 2 jobs",
+    ]
+    listed({"acme/torch": 4})
+    assert list(Page(client.get("/")).tables) == ["level-4"]

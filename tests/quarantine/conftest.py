@@ -1,5 +1,5 @@
-"""Reports that are read for real need a folder of their own."""
+"""Reports that are read for real need a folder of their own, and somebody who sends them."""
 
-from tests.results.conftest import storage_folder
+from tests.results.conftest import downstream, github, oidc_key, reporting, storage_folder
 
-__all__ = ["storage_folder"]
+__all__ = ["downstream", "github", "oidc_key", "reporting", "storage_folder"]

@@ -15,6 +15,7 @@ from apps.quarantine import services
 from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import HUB, TRANSITIONS
+from apps.quarantine.room import room_of
 from apps.results.exclusions import excluded
 from apps.results.models import Exclusion, Report, Test
 from tests.factories import reports
@@ -204,10 +205,39 @@ def test_a_budget_is_not_refilled_by_closing_and_making_again() -> None:
     again = proposed(kestrel, *others, at=later)
     detail = refused("quarantine_budget", moved, again, "put_in_force", later, is_bound=True)
     assert detail.startswith(
-        "budget_days: 300 test-days are used and this asks for 300 more; 450 may be used in 90 days"
+        "budget_days: 300 test-days are used or given away and this asks for 300 more; 450 may be used in 90 days"
     )
     shorter = moved(again, "put_in_force", later, is_bound=True, expires_at=later + DAY * 14)
     assert shorter.expires_at == later + DAY * 14
+
+
+@pytest.mark.django_db
+def test_a_budget_is_not_given_away_twice() -> None:
+    kestrel = platform()
+    tests = [catalogued(f"test_{number}") for number in range(HUB.cap_least)]
+    first, second = in_force(kestrel, *tests[:5]), in_force(kestrel, *tests[5:])
+    moved(first, "renew", reason="wait for the driver", is_bound=True)
+    detail = refused("quarantine_budget", moved, second, "renew", reason="wait for the driver", is_bound=True)
+    assert detail.startswith("budget_days: 450 test-days are used or given away and this asks for 150 more")
+
+
+@pytest.mark.django_db
+def test_what_was_used_before_it_was_reopened_stays_used() -> None:
+    kestrel, test = platform(), catalogued("test_a")
+    made = moved(in_force(kestrel, test), "propose_release", reason="fixed")
+    made = moved(made, "release", NOW + DAY * 10, reason="20 passes")
+    made = moved(made, "reopen", NOW + DAY * 11, reason="flaky again")
+    assert room_of(kestrel, "default", HUB, now=NOW + DAY * 11).used_days == 10
+    moved(made, "put_in_force", NOW + DAY * 12, is_bound=True)
+    assert room_of(kestrel, "default", HUB, now=NOW + DAY * 12).used_days == 40
+
+
+@pytest.mark.django_db
+def test_what_is_over_is_not_renewed() -> None:
+    made = in_force(platform(), catalogued("test_a"))
+    later = NOW + EXPIRY
+    assert "2026-12-20 12:00" in refused("quarantine_over", moved, made, "renew", later, reason="x", is_bound=False)
+    assert Exclusion.objects.get().until_at == later
 
 
 @pytest.mark.django_db

@@ -8,14 +8,17 @@ import pytest
 from django.test import Client
 
 from apps.core.clock import now
+from apps.core.models import Wakeup
+from apps.platforms.models import Transfer
+from apps.relay.holds import decide_transfer
 from apps.relay.models import Job
 from apps.results.linking import agreement, settle_jobs
 from apps.results.models import Report, Upload
 from apps.results.parsing import parse
-from tests.factories.listing import listed
+from tests.factories.listing import TESTS, listed
 from tests.factories.pages import Page
 from tests.live import ClonedDatabase
-from tests.relay.downstream import Downstream
+from tests.relay.downstream import Downstream, refusal
 from tests.relay.test_callback import KESTREL, dispatch
 from tests.results.reporter import failing, junit, passing, received, upload
 
@@ -155,3 +158,47 @@ def test_what_tests_say_about_a_conclusion(
     conclusion: str, tests: int, failing: int, is_whole: bool, expected: bool | None
 ) -> None:
     assert agreement(conclusion, tests=tests, failing=failing, is_whole=is_whole) is expected
+
+
+# --- under a new owner ------------------------------------------------------------------------------------------
+
+
+def upload_moved(kestrel: Downstream, content: bytes, **meta: Any) -> Any:
+    """An upload of the same run, whose repository belongs to somebody else by now."""
+    return upload(kestrel, content, token=kestrel.token(repository_owner_id="77"), **meta)
+
+
+def test_a_held_report_says_nothing_of_a_job_until_its_owner_is_accepted(kestrel: Downstream) -> None:
+    kestrel.start()
+    kestrel.end("success")
+    received(upload_moved(kestrel, RED, **OF_D1))
+    settle()
+    assert job() == ("success", [], "self-reported", "self-reported")
+    assert Upload.objects.values_list("verdict", "judged_revision").get() == ("", None)
+    Wakeup.objects.all().delete()
+    decide_transfer(transfer=Transfer.objects.get(), is_accepted=True, reason="sold", actor=TESTS, now=now())
+    today = f"{Report.objects.get().repository_id}:{now().date()}"
+    assert list(Wakeup.objects.filter(topic="job_changed").values_list("key", flat=True)) == [today]
+    settle()
+    assert job() == CONTRADICTED
+
+
+def test_a_held_report_takes_nothing_from_what_the_others_say(kestrel: Downstream) -> None:
+    kestrel.start()
+    kestrel.end("success")
+    received(upload(kestrel, GREEN, **OF_D1))
+    received(upload_moved(kestrel, RED, variant="slow", **OF_D1))
+    settle()
+    assert job() == CORROBORATED
+
+
+def test_a_report_has_one_owner_from_its_first_shard_to_its_last(kestrel: Downstream) -> None:
+    before: dict[str, Any] = {"report_key": "before", "shards": 2} | OF_D1
+    after: dict[str, Any] = {"report_key": "after", "shards": 2} | OF_D1
+    received(upload(kestrel, GREEN, shard=1, **before))
+    received(upload_moved(kestrel, GREEN, shard=1, **after))
+    assert refusal(upload_moved(kestrel, RED, shard=2, **before)) == (409, "report_conflict", "report_key")
+    assert refusal(upload(kestrel, RED, shard=2, **after)) == (409, "report_conflict", "report_key")
+    assert Upload.objects.count() == 2
+    decide_transfer(transfer=Transfer.objects.get(), is_accepted=True, reason="sold", actor=TESTS, now=now())
+    received(upload_moved(kestrel, RED, shard=2, **after))
