@@ -8,18 +8,21 @@ from apps.core.errors import Problem
 from apps.results import catalogue
 from apps.results.changes import MEANINGS, Change, Columns, Compared, change_at, compare, word_of
 from apps.results.enums import ReportState
-from apps.results.models import Finding, Report, Test
+from apps.results.exclusions import RED, excluded
+from apps.results.models import Exclusion, Finding, Report, Test
 
 
 @dataclass(frozen=True)
 class Row:
-    """One test of a comparison. `message` is what the later report says of it, '' where it says nothing."""
+    """One test of a comparison. `message` is what the later report says of it, '' where it says nothing;
+    `exclusion`: by what its red there is listed apart."""
 
     test: Test
     change: Change
     before: str
     after: str
     message: str
+    exclusion: Exclusion | None
 
     @property
     def tone(self) -> str:
@@ -61,11 +64,13 @@ def columns_of(report: Report) -> Columns:
 
 
 def rows_of(found: Compared, places: Iterable[Any], head: Report) -> list[Row]:
-    """The rows at these places, in their order. Three queries."""
+    """The rows at these places, in their order. Four queries."""
     at_places = [int(at) for at in places]
     numbers = [int(found.test[at]) for at in at_places]
     tests = Test.objects.in_bulk(numbers)
     messages = _messages(head, numbers)
+    red = [number for at, number in zip(at_places, numbers, strict=True) if word_of(int(found.after[at])) in RED]
+    apart = excluded(head, [tests[number] for number in red])
     return [
         Row(
             test=tests[number],
@@ -73,6 +78,7 @@ def rows_of(found: Compared, places: Iterable[Any], head: Report) -> list[Row]:
             before=word_of(int(found.before[at])),
             after=word_of(int(found.after[at])),
             message=messages.get(number, ""),
+            exclusion=apart.get(number),
         )
         for at, number in zip(at_places, numbers, strict=True)
     ]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -10,7 +11,7 @@ from apps.core.cursors import numbered
 from apps.core.permissions import Open
 from apps.results.compare import Row, compared, rows_of
 from apps.results.compare_views import read_change, read_pair
-from apps.results.models import Report, Test
+from apps.results.models import Exclusion, Report, Test
 
 
 def test_out(test: Test) -> dict[str, Any]:
@@ -19,6 +20,11 @@ def test_out(test: Test) -> dict[str, Any]:
 
 
 test_out.__test__ = False  # type: ignore[attr-defined]
+
+
+def exclusion_out(exclusion: Exclusion | None) -> dict[str, Any] | None:
+    """By what a red test is listed apart, and until when; None where it is not."""
+    return None if exclusion is None else {"url": settings.BASE_URL + exclusion.url, "until": exclusion.until_at}
 
 
 def _report_out(report: Report) -> dict[str, Any]:
@@ -35,7 +41,7 @@ def _report_out(report: Report) -> dict[str, Any]:
 
 def _row_out(row: Row) -> dict[str, Any]:
     said = {"change": row.change.value, "before": row.before, "after": row.after, "message": row.message}
-    return {"test": test_out(row.test), **said}
+    return {"test": test_out(row.test), **said, "quarantined": exclusion_out(row.exclusion)}
 
 
 class CompareView(APIView):
@@ -43,7 +49,8 @@ class CompareView(APIView):
     one variant. `base` is an id, `previous`, `base` (the base commit's) or the slug of a platform at the same commit.
 
     200 `{base, head, variant, tests, counts {change: tests}, cells [{before, after, change, tests}], next, previous,
-    results [{test {id, file, class_name, name}, change, before, after, message}]}`; without `change` the rows are all
+    results [{test {id, file, class_name, name}, change, before, after, message, quarantined
+    {url, until} or null}]}`; without `change` the rows are all
     but those that are as they were. 400 `malformed`; 404; 409 `variants_differ`, `report_unready`, `report_removed`.
     """
 

@@ -13,7 +13,8 @@ from django.db.models import Count
 
 from apps.results.bases import OF_COMMIT_MAX, base_commit_of, comparable_with
 from apps.results.catalogue import earlier_names
-from apps.results.models import Finding, Report
+from apps.results.exclusions import apart
+from apps.results.models import Exclusion, Finding, Report
 
 
 class Verdict(enum.StrEnum):
@@ -56,11 +57,12 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Seen:
-    """One finding, and where else it is."""
+    """One finding, where else it is, and by what it is listed apart."""
 
     finding: Finding
     verdict: Verdict
     sightings: list[Sighting]
+    exclusion: Exclusion | None
 
     @property
     def failure(self) -> str:
@@ -104,10 +106,10 @@ class _Found:
 
 
 def seen_elsewhere(findings: Sequence[Finding], report: Report, others: Others) -> list[Seen]:
-    """Each of a page's findings of a report, with where else it is. Three queries."""
+    """Each of a page's findings of a report, with where else it is. Four queries."""
     found = _look([*others.at_commit, *others.at_base], findings)
     platforms = {other.platform.pk for other in others.at_commit} - {report.platform.pk}
-    seen = []
+    seen, excluded = [], apart(report, findings)
     for finding in findings:
         sightings = [
             Sighting(other, is_base, outcome, same)
@@ -122,7 +124,7 @@ def seen_elsewhere(findings: Sequence[Finding], report: Report, others: Others) 
             is_elsewhere=any(sighting.report.platform.pk in platforms for sighting in sightings),
             others=len(platforms),
         )
-        seen.append(Seen(finding, verdict, sightings))
+        seen.append(Seen(finding, verdict, sightings, excluded.get(finding.test_id)))
     return seen
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 from apps.core.errors import Problem
 from apps.platforms.models import Platform
-from apps.results.models import Exclusion, Report, Test
+from apps.results.formats.cases import RED as RED_OUTCOMES
+from apps.results.models import Exclusion, Finding, Report, Test
 
+# What is red, and so can be listed apart.
+RED = tuple(sorted(outcome.label for outcome in RED_OUTCOMES))
 PATTERN_MAX = 500
 _PARTS = 3
 # So many letters a pattern says before its first star: one that fits everything is no pattern.
@@ -94,3 +97,8 @@ def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
         if hit is not None:
             answer[test.pk] = hit
     return answer
+
+
+def apart(report: Report, findings: Iterable[Finding]) -> dict[int, Exclusion]:
+    """Of a report's findings (with their tests), the red ones that are listed apart, by the test's number."""
+    return excluded(report, [finding.test for finding in findings if finding.outcome in RED])

@@ -16,8 +16,13 @@ class FindingForm(FilterForm):
         label="Outcome", required=False, choices=[("", "any"), *((one.label, one.label) for one in FOUND)]
     )
 
-    def chosen(self) -> str:
-        return str(self.given().get("outcome", ""))
+    quarantined = forms.ChoiceField(
+        label="In quarantine", required=False, choices=[("", "any"), ("yes", "yes"), ("no", "no")]
+    )
+
+    def chosen(self) -> dict[str, str]:
+        """What report_selectors.findings_found takes."""
+        return {name: str(value) for name, value in self.given().items()}
 
 
 class SkipForm(FilterForm):

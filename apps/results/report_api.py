@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from apps.core.permissions import Open
 from apps.results.models import Report
-from apps.results.report_selectors import missing_of, report_or_404
+from apps.results.report_selectors import is_read, missing_of, quarantined_of, report_or_404
 
 
 class FileOut(serializers.Serializer[Any]):
@@ -27,7 +27,8 @@ class FileOut(serializers.Serializer[Any]):
 
 class ReportOut(serializers.Serializer[Report]):
     """A receipt. `progress` in per cent; `counts` null until it is parsed; `reason`: why it failed or was
-    removed; `raw_removed_at`: since when the uploaded bytes are not kept any more."""
+    removed; `quarantined`: how many of the red ones are listed apart;
+    `raw_removed_at`: since when the uploaded bytes are not kept any more."""
 
     id = serializers.UUIDField(source="public_id")
     variant = serializers.CharField()
@@ -37,6 +38,7 @@ class ReportOut(serializers.Serializer[Report]):
     files = FileOut(many=True)
     flags = serializers.ListField()
     raw_removed_at = serializers.SerializerMethodField()
+    quarantined = serializers.SerializerMethodField()
     shards = serializers.SerializerMethodField()
     reason = serializers.SerializerMethodField()
 
@@ -46,6 +48,10 @@ class ReportOut(serializers.Serializer[Report]):
             "declared": report.shards,
             "missing": [] if is_removed else missing_of(report.shards, [one.shard for one in report.uploads.all()]),
         }
+
+    def get_quarantined(self, report: Report) -> int | None:
+        """How many of its red tests are listed apart: `counts` count them all the same."""
+        return len(quarantined_of(report)) if is_read(report) else None
 
     def get_raw_removed_at(self, report: Report) -> datetime.datetime | None:
         """Since when the uploaded bytes are not kept any more."""
@@ -61,7 +67,7 @@ class ReportView(APIView):
 
     200 `{id, variant, state, progress, counts {total, passed, failed, error, skipped, xfailed, xpassed, flaky, lost,
     unknown} or null, files [{name, state, parsed, dropped, notes}], flags, shards {declared, missing}, raw_removed_at
-    or null, reason}`; 404.
+    or null, quarantined or null, reason}`; 404.
     """
 
     access = Open.PUBLIC

@@ -23,13 +23,14 @@ LINES_PAGE = 50
 @public
 @require_safe
 def findings(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
-    """`/reports/<id>/findings/?outcome=&page=`: the tests that did not simply pass, what was said, and whether the same
-    is found on other platforms at the commit, or on the base."""
+    """`/reports/<id>/findings/?outcome=&quarantined=&page=`: the tests that did not simply pass,
+    what was said, whether the same is found on other platforms at the commit, or on the base, and what is listed
+    apart."""
     report = report_or_404(public_id, request.user)
     context: dict[str, Any] = {"report": report, "tab": "findings", "now": now()}
     if is_read(report):
         form = FindingForm(request.GET)
-        page = Paginator(findings_found(report, form.chosen()), FINDINGS_PAGE).get_page(request.GET.get("page"))
+        page = Paginator(findings_found(report, **form.chosen()), FINDINGS_PAGE).get_page(request.GET.get("page"))
         others = others_of(report, request.user)
         page.object_list = seen_elsewhere(list(page.object_list), report, others)  # type: ignore[assignment]
         context |= {"form": form, "page": page, "others": others}

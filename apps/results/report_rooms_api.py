@@ -12,7 +12,7 @@ from apps.core.cursors import numbered, read_filters
 from apps.core.errors import Problem
 from apps.core.permissions import Open
 from apps.results.backlog import BACKLOG_DAYS, Left, backlog
-from apps.results.compare_api import test_out
+from apps.results.compare_api import exclusion_out, test_out
 from apps.results.elsewhere import Seen, others_of, seen_elsewhere
 from apps.results.forms import FindingForm, SkipForm
 from apps.results.models import Report
@@ -40,6 +40,7 @@ def _seen_out(seen: Seen) -> dict[str, Any]:
         "fingerprint": seen.failure,
         "attempts": finding.attempts,
         "verdict": seen.verdict.value,
+        "quarantined": exclusion_out(seen.exclusion),
         "elsewhere": [
             {
                 "report": str(sighting.report.public_id),
@@ -55,11 +56,12 @@ def _seen_out(seen: Seen) -> dict[str, Any]:
 
 
 class FindingsView(APIView):
-    """`GET /api/v1/reports/<id>/findings/?outcome=&cursor=&limit=`: the tests that did not simply pass.
+    """`GET /api/v1/reports/<id>/findings/?outcome=&quarantined=&cursor=&limit=`: the tests that did not simply pass.
 
     200 `{looked_at {commit, base, base_is}, next, previous, results [{test, outcome, message, trace, fingerprint,
-    attempts, verdict, elsewhere [{report, platform, head_sha, where, outcome, same_failure}]}]}`: `looked_at` counts
-    the reports that were looked through. 400 `malformed`; 404; 409 `report_unready`, `report_removed`.
+    attempts, verdict, quarantined {url, until} or null, elsewhere [{report, platform, head_sha, where, outcome,
+    same_failure}]}]}`: `looked_at` counts the reports that were looked through. 400 `malformed`; 404; 409
+    `report_unready`, `report_removed`.
     """
 
     access = Open.PUBLIC
@@ -68,7 +70,7 @@ class FindingsView(APIView):
         report = read_report(request, public_id)
         form = FindingForm(request.query_params)
         read_filters(form)
-        found, others = findings_found(report, form.chosen()), others_of(report, request.user)
+        found, others = findings_found(report, **form.chosen()), others_of(report, request.user)
 
         def rows(start: int, end: int) -> list[dict[str, Any]]:
             return [_seen_out(seen) for seen in seen_elsewhere(list(found[start:end]), report, others)]

@@ -14,6 +14,7 @@ from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.models import Job
 from apps.results.enums import ReportState
+from apps.results.exclusions import RED, apart
 from apps.results.models import Finding, Report, Upload, UploadPart
 
 MISSING_SHOWN = 100
@@ -106,10 +107,21 @@ def is_read(report: Report) -> bool:
     return report.state == ReportState.READY
 
 
-def findings_found(report: Report, outcome: str = "") -> QuerySet[Finding]:
-    """A report's findings with their tests, in the order of its files; of one outcome where it is given."""
+def findings_found(report: Report, outcome: str = "", quarantined: str = "") -> QuerySet[Finding]:
+    """A report's findings with their tests, in the order of its files; of one outcome, and with `quarantined` (`yes`,
+    `no`) only those that are listed apart, or only the others."""
     found = report.findings.select_related("test").order_by("pk")
-    return found.filter(outcome=outcome) if outcome else found
+    if outcome:
+        found = found.filter(outcome=outcome)
+    if not quarantined:
+        return found
+    is_apart = Q(test__in=quarantined_of(report), outcome__in=RED)
+    return found.filter(is_apart) if quarantined == "yes" else found.exclude(is_apart)
+
+
+def quarantined_of(report: Report) -> list[int]:
+    """The tests whose red in this report is listed apart."""
+    return sorted(apart(report, report.findings.filter(outcome__in=RED).select_related("test")))
 
 
 def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:

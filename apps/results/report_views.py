@@ -25,9 +25,11 @@ from apps.results.models_reports import OUTCOME_COUNTS
 from apps.results.removal import remove_report
 from apps.results.report_selectors import (
     MISSING_SHOWN,
+    is_read,
     may_see_raw,
     missing_of,
     part_or_404,
+    quarantined_of,
     removable_or_404,
     report_or_404,
     uploads_of,
@@ -53,6 +55,7 @@ def report(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     context = {
         "report": found,
         "counts": [(name, getattr(found, name)) for name in OUTCOME_COUNTS] if found.total is not None else [],
+        "quarantined": len(quarantined_of(found)) if is_read(found) else 0,
         "uploads": uploads,
         "missing": missing[:MISSING_SHOWN],
         "missing_count": len(missing),

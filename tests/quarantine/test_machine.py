@@ -1,4 +1,4 @@
-"""Verbs of members, maintainers, strangers and the hub, in any order and at any time: what must hold whatever happens."""
+"""Verbs of members, maintainers, strangers and the hub in any order, at any time: what holds whatever happens."""
 
 import datetime
 from collections import Counter
@@ -45,7 +45,7 @@ REFUSALS = {
 people = st.sampled_from([*PEOPLE, "kestrel", "kestrel", "maintainer"])
 variants = st.sampled_from(("default", "default", "slow"))
 tests = st.sets(st.integers(0, 4), min_size=1, max_size=3)
-# How long after the last, who, to which record, what (None: what may be done), until when, seen late, on which platform.
+# How long after the last, who, to which record, what (None: what may be done), until when, seen late, where.
 deeds = st.tuples(
     st.sampled_from([0, 0, 0, 0, 1, 24, 24 * 31]),
     people,
@@ -124,8 +124,7 @@ class Life(RuleBasedStateMachine):
         try:
             made = verbs.propose(platform=platform, said=said, user=self.users[who], now=self.now)
         except Problem as problem:
-            assert problem.code == ("quarantine_open" if self._may(who, platform) else "not_permitted")
-            assert self._rows() == before
+            self._unchanged(before, problem.code, "quarantine_open" if self._may(who, platform) else "not_permitted")
         else:
             assert self._may(who, platform)
             assert (made.state, made.source) == (State.PROPOSED, "maintainer" if who == "maintainer" else "vendor")
@@ -140,8 +139,7 @@ class Life(RuleBasedStateMachine):
                 platform=platform, source=Source.HUB, actor=TESTS, now=self.now, **self._said("default", numbers)
             )
         except Problem as problem:
-            assert problem.code == "quarantine_open"
-            assert self._rows() == before
+            self._unchanged(before, problem.code, "quarantine_open")
         else:
             self._changed(before, made, "quarantine.proposed")
 
@@ -185,12 +183,16 @@ class Life(RuleBasedStateMachine):
         try:
             moved = services.end(quarantine=made, verb=verb, reason="by its rules", actor=TESTS, now=self.now)
         except Problem as problem:
-            assert (problem.code, (made.state, verb) in TRANSITIONS) == ("quarantine_state", False)
-            assert self._rows() == before
+            self._unchanged(before, problem.code, "quarantine_state")
+            assert (made.state, verb) not in TRANSITIONS
         else:
             self._moved(before, made, moved, verb)
 
     # --- what each step must have done ----------------------------------------------------------------------------
+
+    def _unchanged(self, before: dict[str, Any], code: str, expected: str) -> None:
+        assert code == expected
+        assert self._rows() == before
 
     def _refused(self, problem: Problem, made: Quarantine, verb: Verb, who: str, is_stale: bool) -> None:
         if not self._may(who, made.platform, decides=False):

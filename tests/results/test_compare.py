@@ -43,7 +43,14 @@ def test_a_comparison_as_programs_and_people_read_it(reporting: Reporting) -> No
 
     def row(name: str, change: str, before: str, after: str, message: str) -> dict[str, Any]:
         test = {"id": tests[name], "file": "test_foo", "class_name": "TestFoo", "name": name}
-        return {"test": test, "change": change, "before": before, "after": after, "message": message}
+        return {
+            "test": test,
+            "change": change,
+            "before": before,
+            "after": after,
+            "message": message,
+            "quarantined": None,
+        }
 
     newly, fixed = (
         row("test_a", "newly_red", "passed", "failed", "boom"),
@@ -185,9 +192,9 @@ def test_a_comparison_costs_the_same_however_much_changed(
     made = reporting({KESTREL: 2})[KESTREL]
     base = reported(made, *(ended(f"test_{number}", "passed") for number in range(count)))
     head = reported(made, *(ended(f"test_{number}", "failed") for number in range(count)))
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         assert len(api(base, head).json()["results"]) == count
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         assert page_of(base, head).status_code == 200
 
 
