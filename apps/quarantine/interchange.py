@@ -64,14 +64,15 @@ def _named(report: Report, held: dict[int, Quarantine]) -> Iterator[Disabled]:
     current = catalogue.renamed(columns["test"])
     at = np.flatnonzero(np.isin(current, list(quarantines)))
     tests = Test.objects.in_bulk(columns["test"][at].tolist())
-    for number, new, spelling in zip(*(a[at].tolist() for a in (columns["test"], current, columns["spelling"])), strict=True):
+    said = (columns["test"][at].tolist(), current[at].tolist(), columns["spelling"][at].tolist())
+    for number, new, spelling in zip(*said, strict=True):
         test = tests[number]
         original = restore(Canonical(test.file, test.class_name, test.name, spellings[spelling]))
         yield Disabled(quarantines[new], test.file, original.class_name.rpartition(".")[2], original.name)
 
 
 def disabled_tests(found: list[Disabled], base_url: str) -> dict[str, list[Any]]:
-    """Upstream's form: `test (__main__.Class)` → issue, address, platforms. It has no word for a test without a class."""
+    """Upstream's form, `test (__main__.Class)`: issue, address, platforms. Tests without a class have none."""
     return {
         f"{one.name} (__main__.{one.class_name})": [
             _issue_of(one.quarantine),

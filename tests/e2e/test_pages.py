@@ -38,6 +38,12 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/platforms/{private_platform}/", (VISITOR, VENDOR)),
         Look("/platforms/nothing-here/", (VISITOR,), status=404),
     ),
+    "flakes/": (Look("/flakes/"),),
+    "quarantines/": (Look("/quarantines/"), Look("/quarantines/?state=expired", (VISITOR,))),
+    "quarantines/<uuid:public_id>/": (
+        Look("/quarantines/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),
+    ),
+    "platforms/<slug:slug>/quarantines/new/": (Look("/platforms/{platform}/quarantines/new/", (VENDOR, MAINTAINER)),),
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
@@ -116,7 +122,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
     "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
     "admin/": (Look("/admin/", (OPERATOR,)),),
-    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|relay|results)/$": (
+    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$": (
         Look("/admin/relay/", (OPERATOR,)),
     ),
 }
