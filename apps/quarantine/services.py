@@ -169,8 +169,8 @@ def name_platform(
     with transaction.atomic():
         try:
             with transaction.atomic():
-                Member.objects.filter(quarantine=quarantine).update(platform=platform)
                 moved = _move(quarantine, Verb.NAME_PLATFORM, revision, now, platform=platform)
+                Member.objects.filter(quarantine=quarantine).update(platform=platform)
         except IntegrityError:
             raise Problem(
                 "quarantine_open", "platform: one of its tests already stands in an open quarantine there.", "platform"
