@@ -79,6 +79,7 @@ def test_shards_of_one_key_are_one_report(kestrel: Downstream) -> None:
         "files": [],
         "flags": [],
         "shards": {"declared": 3, "missing": [2]},
+        "quarantined": None,
         "raw_removed_at": None,
         "reason": "",
     }
