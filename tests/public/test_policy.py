@@ -41,6 +41,8 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "webhook",
             "participation",
             "maintenance",
+            "flaky",
+            "quarantine-life",
             "backoff",
             "matrix",
             "buckets",

@@ -18,6 +18,8 @@ from apps.simulator.show import KEY_FILE, NOTEBOOK_FILE
 # Everything a hub puts into its data folder. What else lies there is not ours to remove.
 _OURS = (
     *("postgres", "postgres.new-*", "postgres.log", "redis", "redis.log", "static", "beat-schedule*", "mail"),
+    # What was uploaded, where files are stored in the data folder.
+    *("files", "incoming"),
     *(demo.FILE, KIND_FILE, KEY_FILE, NOTEBOOK_FILE, LOCK_FILE),
 )
 
