@@ -53,7 +53,7 @@ def programs(data: Path) -> tuple[Program, ...]:
             (*_CELERY, "beat", f"--schedule={data}/beat-schedule", "--loglevel=warning"),
             stop_seconds=5,
         ),
-        Program("simulate", (PYTHON, "manage.py", "simulate"), stop_seconds=5, demo_only=True),
+        Program("simulate", (PYTHON, "manage.py", "simulate"), stop_seconds=10, demo_only=True),
     )
 
 

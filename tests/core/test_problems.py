@@ -195,11 +195,8 @@ def test_without_postgresql_a_person_gets_a_page_that_says_so(
 
 def test_what_needs_no_database_is_still_answered(without_postgresql: Client) -> None:
     without_postgresql.cookies.clear()
-    assert [without_postgresql.get(url).status_code for url in ("/healthz", "/policy/metrics/", "/docs/errors/csrf")] == [
-        200,
-        200,
-        200,
-    ]
+    urls = ("/healthz", "/policy/metrics/", "/docs/errors/csrf")
+    assert [without_postgresql.get(url).status_code for url in urls] == [200, 200, 200]
 
 
 # --- requests that Django would misread -------------------------------------------------------------------------
