@@ -68,6 +68,7 @@ def test_an_upload_becomes_a_receipt_outcomes_and_findings(kestrel: Downstream) 
         "files": [file],
         "flags": [],
         "shards": {"declared": 1, "missing": []},
+        "quarantined": 0,
         "raw_removed_at": None,
         "reason": "",
     }
