@@ -43,7 +43,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "quarantines/<uuid:public_id>/": (
         Look("/quarantines/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),
     ),
-    "platforms/<slug:slug>/quarantines/new/": (Look("/platforms/{platform}/quarantines/new/", (VENDOR, MAINTAINER)),),
+    "platforms/<slug:slug>/quarantines/new/": (
+        Look("/platforms/{private_platform}/quarantines/new/", (VENDOR, MAINTAINER)),
+    ),
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
     "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
