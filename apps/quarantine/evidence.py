@@ -16,7 +16,6 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from numpy.typing import NDArray
 
-from apps.platforms.models import Platform
 from apps.quarantine import rules as rule_versions
 from apps.quarantine import streaks
 from apps.quarantine.enums import FlakeKind
@@ -28,6 +27,7 @@ from apps.results import catalogue, outcomes
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.formats.cases import evidence_of
 from apps.results.models import Reason, Report
+from apps.results.report_selectors import of_platform
 
 # The newest reports of one commit that are held against each other.
 OF_COMMIT_MAX = 50
@@ -123,11 +123,6 @@ def _lock(report: Report) -> None:
     name = f"quarantine: evidence {report.platform.pk} {report.variant}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
-
-
-def of_platform(platform: Platform, prefix: str = "") -> Q:
-    """Rows of a platform's reports."""
-    return Q(**{f"{prefix}repository__platform": platform}) | Q(**{f"{prefix}source__platform": platform})
 
 
 def _of_place(report: Report) -> QuerySet[Report]:

@@ -6,10 +6,11 @@ from collections import defaultdict
 import numpy as np
 
 from apps.quarantine.enums import State
-from apps.quarantine.evidence import Opened, counted, of_platform
+from apps.quarantine.evidence import Opened, counted
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import Proof, Ran, Rules, proof
 from apps.relay.graph_selectors import places_of
+from apps.results.report_selectors import of_platform
 
 # The newest reports of a platform's variant that are looked through.
 LOOKED_AT = 400

@@ -15,6 +15,7 @@ from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, Rules
 from apps.results.enums import ReportState
 from apps.results.models import Exclusion, Report
+from apps.results.report_selectors import of_platform
 
 # As whom results know what is written by this room.
 SOURCE = "quarantine"
@@ -35,8 +36,8 @@ class Room:
 
 def last_report(platform: Platform, variant: str) -> Report | None:
     """The newest report of a platform's variant that was read."""
-    of = Q(repository__platform=platform) | Q(source__platform=platform)
-    return Report.objects.filter(of, variant=variant, state=ReportState.READY).order_by("-received_at", "-pk").first()
+    ready = Report.objects.filter(of_platform(platform), variant=variant, state=ReportState.READY)
+    return ready.order_by("-received_at", "-pk").first()
 
 
 def room_of(platform: Platform, variant: str, rules: Rules, *, now: datetime.datetime) -> Room:

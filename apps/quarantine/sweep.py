@@ -10,11 +10,12 @@ from apps.audit.services import HUB
 from apps.quarantine import rules as rule_versions
 from apps.quarantine import services
 from apps.quarantine.enums import State, Verb
-from apps.quarantine.evidence import Opened, counted, of_platform
+from apps.quarantine.evidence import Opened, counted
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, Ran
 from apps.quarantine.proofs import proof_from, runs_of
 from apps.relay.models import Commit
+from apps.results.report_selectors import of_platform
 
 _HOURS_A_DAY = 24
 

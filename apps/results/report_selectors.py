@@ -134,7 +134,11 @@ def reports_of_commits(shas: Iterable[str], user: Any) -> QuerySet[Report]:
     return reports().filter(visible_to(user), head_sha__in={sha for sha in shas if sha})
 
 
+def of_platform(platform: Platform) -> Q:
+    """A platform's reports, of its repositories and of its upstream workflows, as a condition on reports."""
+    return Q(repository__platform=platform) | Q(source__platform=platform)
+
+
 def reports_of_platform(platform: Platform, user: Any) -> QuerySet[Report]:
     """A platform's reports, newest first, as far as the user may see them."""
-    of_platform = Q(repository__platform=platform) | Q(source__platform=platform)
-    return reports().filter(of_platform, visible_to(user))
+    return reports().filter(of_platform(platform), visible_to(user))
