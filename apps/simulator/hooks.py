@@ -32,9 +32,11 @@ class Hook:
 
 
 class Hooks:
-    """Attempts, newest last. `on_redeliver` is called after the answer to who asked for one again. Safe for threads."""
+    """Attempts, newest last. What was asked for again stands in `asked` before the answer says so; `on_redeliver` is
+    called after it. Safe for threads."""
 
     def __init__(self) -> None:
+        self.asked: list[Hook] = []
         self.on_redeliver: Callable[[Hook], None] | None = None
         self._lock = threading.Lock()
         self._numbers = itertools.count(7_000_000_001)
@@ -124,6 +126,7 @@ class Hooks:
             hook = self._sent.get(number)
         if hook is None:
             raise Refusal(404, "Not Found")
+        self.asked.append(hook)
         return Answer(202, {}, after=partial(self._send_again, hook))
 
     def _send_again(self, hook: Hook) -> None:

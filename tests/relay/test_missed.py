@@ -19,7 +19,6 @@ from apps.results import metrics, tasks
 from apps.results.metrics import Figure, add
 from apps.results.models import DayFigures
 from apps.results.services import count_days
-from apps.simulator.hooks import Hook
 from apps.simulator.standin import GitHubStandIn
 from tests.factories.figures import counted
 from tests.factories.listing import listed
@@ -41,9 +40,8 @@ class App:
 
     def __init__(self, client: Client, github: GitHubStandIn) -> None:
         self.client, self.github = client, github
-        self.again: list[Hook] = []
+        self.again = github.hooks.asked
         self.upstream = github.add_repository("pytorch/pytorch").repository_id
-        github.hooks.on_redeliver = self.again.append
         self.start = now() - datetime.timedelta(hours=2)
         missed.begin(now=self.start - 10 * MINUTE)
 
