@@ -112,6 +112,7 @@ INSTALLED_APPS = [
     "apps.relay",
     "apps.results",
     "apps.quarantine",
+    "apps.policies",
     "apps.governance",
     "apps.checks",
     "apps.public",

@@ -63,6 +63,7 @@ _MAINTAINER = frozenset(
         Permission.QUARANTINE_CHANGE,
         Permission.QUARANTINE_DECIDE,
         Permission.RULES_CHANGE,
+        Permission.POLICY_CHANGE,
     }
 )
 

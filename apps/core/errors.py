@@ -127,6 +127,7 @@ CODES: dict[str, Code] = {
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
     ),
+    "draft_stale": Code(409, "The draft has changed meanwhile", "Look at the draft again, then decide."),
     "proposal_stale": Code(409, "The proposal has changed meanwhile", "Look at the proposal again, then decide."),
     "invitation_closed": Code(
         410, "The invitation is no longer good", "Ask a member of the platform, or a maintainer, for a new one."

@@ -17,7 +17,7 @@ from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 # Changing a line here is a decision about who may do what.
-ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|governance|platforms|quarantine|relay|results)/$"
+ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|governance|platforms|policies|quarantine|relay|results)/$"
 ROUTES: dict[str, Access] = {
     "": Open.PUBLIC,
     "platforms/": Open.PUBLIC,
@@ -142,6 +142,7 @@ TABLES = (
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
+    *("policies/policydraft", "policies/policyversion"),
     *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),

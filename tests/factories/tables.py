@@ -12,6 +12,7 @@ from apps.quarantine.services import propose, put_in_force
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
 from tests.factories.listing import TESTS
+from tests.factories.policies import policy_in_force
 from tests.factories.reports import report
 from tests.factories.tests import catalogued
 
@@ -37,6 +38,7 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     UnreadLog.objects.create(since=at, until=at, cursor="v1_1")
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
     _flaky(repository)
+    policy_in_force(at, limits={"dwell_days": 4})
 
 
 def _flaky(repository: Repository) -> None:
