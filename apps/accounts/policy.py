@@ -64,6 +64,7 @@ _MAINTAINER = frozenset(
         Permission.QUARANTINE_DECIDE,
         Permission.RULES_CHANGE,
         Permission.POLICY_CHANGE,
+        Permission.WAIVER_GRANT,
     }
 )
 

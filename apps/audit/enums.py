@@ -76,6 +76,8 @@ class Action(models.TextChoices):
     QUARANTINE_EXPIRED = "quarantine.expired", "Quarantine expired"
     QUARANTINE_VANISHED = "quarantine.vanished", "Quarantined tests not seen any more"
     QUARANTINE_BROKEN = "quarantine.broken", "Quarantined test fails always"
+    WAIVER_GRANTED = "waiver.granted", "Waiver granted"
+    WAIVER_WITHDRAWN = "waiver.withdrawn", "Waiver withdrawn"
     POLICY_PUT_IN_FORCE = "policyversion.put_in_force", "Policy put in force"
     RULES_CHANGED = "ruleversion.changed", "Rules of flaky tests changed"
     TOKEN_CREATED = "user.token_created", "API token created"

@@ -29,6 +29,7 @@ class Permission(enum.StrEnum):
     QUARANTINE_CHANGE = "quarantine:change"
     QUARANTINE_DECIDE = "quarantine:decide"
     RULES_CHANGE = "rules:change"
+    WAIVER_GRANT = "waiver:grant"
     POLICY_CHANGE = "policy:change"
     RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"

@@ -2,11 +2,15 @@
 was said on the way to a decision."""
 
 import re
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
-from apps.governance.models import Notice, Proposal, Transition
+from apps.governance.models import NightlyEvaluation, Notice, Proposal, Transition, Waiver
+from apps.platforms.policy import PUBLIC_FROM
 
 _ADDRESS = re.compile(r"[^\s<>'\"]+@[^\s<>'\"]+")
 
@@ -42,3 +46,22 @@ class NoticeAdmin(ReadOnly):
     def told(self, notice: Notice) -> str:
         """A mail server's words name the address that it refused."""
         return _ADDRESS.sub("(an address)", notice.error)
+
+
+@admin.register(NightlyEvaluation, site=site)
+class NightlyEvaluationAdmin(ReadOnly):
+    list_display = ("repository", "day", "level", "use", "verdict", "sentence", "policy_number")
+    list_filter = ("use", "verdict")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """What a repository shows on its way to L2 is its own."""
+        return super().get_queryset(request).filter(level__gte=PUBLIC_FROM).exclude(level=PUBLIC_FROM, use="rise")
+
+
+@admin.register(Waiver, site=site)
+class WaiverAdmin(ReadOnly):
+    list_display = ("repository", "criterion", "by", "from_at", "until_at", "withdrawn_at", "event_seq")
+    list_select_related = ("repository",)
+    search_fields = ("repository__full_name", "criterion")

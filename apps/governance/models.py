@@ -175,3 +175,9 @@ class Notice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.transition or self.alarm} to {self.user or 'the contact'}"
+
+
+from apps.governance.models_evaluation import NightlyEvaluation  # noqa: E402
+from apps.governance.models_levels import Waiver  # noqa: E402
+
+__all__ = ["Evidence", "NightlyEvaluation", "Notice", "Proposal", "Transition", "Waiver"]

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from apps.core.clock import now
-from apps.governance import notices, services
+from apps.governance import nights, notices, services
 
 
 def enqueue_notices(keys: list[str]) -> None:
@@ -34,3 +34,9 @@ def send_notice(notice_pk: int) -> str | None:
 def sweep_notices() -> int:
     """Wake e-mails whose task was lost, or whose next attempt is due."""
     return notices.sweep(now=now())
+
+
+@shared_task
+def evaluate_field() -> int:
+    """Hold every listed repository against the policy, once a UTC day."""
+    return nights.evaluate_field(now=now())

@@ -3,7 +3,7 @@
 import datetime
 import functools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.contrib.postgres.aggregates import StringAgg
@@ -135,6 +135,35 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 _NOTHING = Counted()
+
+
+def day_counts(
+    *, scope: str, first: datetime.date, last: datetime.date, repository_ids: Iterable[int] | None = None
+) -> dict[int, dict[datetime.date, Counted]]:
+    """By repository (primary key), the counts of each of these UTC days that has any. One query."""
+    rows = DayFigures.objects.filter(scope=scope, day__gte=first, day__lte=last)
+    if repository_ids is not None:
+        rows = rows.filter(repository__in=list(repository_ids))
+    counts: dict[int, dict[datetime.date, Counted]] = defaultdict(dict)
+    columns = ("repository_id", "day", "runs", "upstream_runs", *_SUMS)
+    for pk, day, runs, upstream_runs, *numbers in rows.values_list(*columns).iterator(5_000):
+        sum_of = dict(zip(_SUMS, numbers, strict=True))
+        counts[pk][day] = Counted(
+            buckets={bucket: sum_of.pop(bucket) for bucket in BUCKETS},
+            runs=tuple(runs),
+            upstream_runs=tuple(upstream_runs),
+            **sum_of,
+        )
+    return counts
+
+
+def scopes_counted(*, first: datetime.date, repository_ids: Iterable[int]) -> dict[int, set[str]]:
+    """By repository (primary key), the scopes of which it has any counts since then. One query."""
+    found: dict[int, set[str]] = defaultdict(set)
+    rows = DayFigures.objects.filter(day__gte=first, repository__in=list(repository_ids))
+    for pk, scope in rows.values_list("repository_id", "scope").distinct():
+        found[pk].add(scope)
+    return found
 
 
 def newest_count_at() -> datetime.datetime | None:

@@ -53,6 +53,7 @@ ROUTES: dict[str, Access] = {
     "dispatches/": Permission.DISPATCH_VIEW,
     "repositories/<str:owner>/<str:name>/limits/": Open.SIGNED_IN,
     "repositories/<str:owner>/<str:name>/declared/": Open.PUBLIC,
+    "repositories/<str:owner>/<str:name>/evaluation/": Open.PUBLIC,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
     "register/": Open.SIGNED_IN,
     # For those who may not see it, visitors among them, a proposal does not exist.
@@ -96,6 +97,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/repositories/<str:owner>/<str:name>/": Open.PUBLIC,
     "api/v1/repositories/<str:owner>/<str:name>/metrics/": Open.PUBLIC,
     "api/v1/repositories/<str:owner>/<str:name>/declared/": Open.PUBLIC,
+    "api/v1/repositories/<str:owner>/<str:name>/evaluation/": Open.PUBLIC,
     "api/v1/repositories/<str:owner>/<str:name>/declare/": Permission.OUTCOME_DECLARE,
     "api/v1/repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/": Permission.OUTCOME_DECLARE,
     "api/v1/metrics/": Open.PUBLIC,
@@ -142,6 +144,7 @@ TABLES = (
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
+    *("governance/nightlyevaluation", "governance/waiver"),
     *("policies/policydraft", "policies/policyversion"),
     *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),

@@ -90,6 +90,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/dispatches/?state=nonsense&repository=nobody", (OPERATOR,)),
     ),
     "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
+    "repositories/<str:owner>/<str:name>/evaluation/": (
+        Look("/repositories/{repository}/evaluation/", (VISITOR, MAINTAINER)),
+    ),
     "repositories/<str:owner>/<str:name>/declared/": (
         Look("/repositories/{repository}/declared/", (VISITOR, MAINTAINER)),
     ),

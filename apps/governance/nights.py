@@ -1,0 +1,87 @@
+"""Holding the whole field against the policy: nightly, kept; and at any moment, for a page or a decision."""
+
+import datetime
+from collections.abc import Iterable, Mapping
+
+from django.db import transaction
+
+from apps.governance.evaluation import Evaluation, evaluate
+from apps.governance.facts import facts_of, notes_of
+from apps.governance.models import NightlyEvaluation
+from apps.governance.waiving import waivers_of
+from apps.platforms.models import Repository
+from apps.platforms.policy import MATURE, OBSERVATION, ONBOARDING
+from apps.policies.policy import Policy, Use
+from apps.policies.selectors import policy_at
+
+
+def evaluations_of(
+    repositories: Iterable[Repository],
+    *,
+    now: datetime.datetime,
+    policy: Policy | None = None,
+    shown_by: Iterable[str] = (),
+) -> dict[int, list[Evaluation]]:
+    """By repository (primary key): what reaching the next level asks for, then what staying asks for. Under the policy
+    in force, or another one. A fixed number of queries."""
+    listed = list(repositories)
+    policy = policy or policy_at(now)
+    facts, notes, waivers = facts_of(listed, now=now), notes_of(listed, now=now), waivers_of(listed, now=now)
+    return {
+        repository.pk: [
+            evaluate(
+                level,
+                use,
+                policy=policy,
+                facts=facts[repository.pk],
+                shown_by=shown_by,
+                waivers=waivers.get(repository.pk),
+                notes=notes.get(repository.pk, ()),
+            )
+            for level, use in asked_of(repository.level)
+        ]
+        for repository in listed
+    }
+
+
+def asked_of(level: int) -> list[tuple[int, Use]]:
+    """The levels and uses that are evaluated at a level."""
+    rise = [(level + 1, Use.RISE)] if ONBOARDING <= level < MATURE else []
+    return rise + ([(level, Use.STAY)] if level >= OBSERVATION else [])
+
+
+@transaction.atomic
+def evaluate_field(*, now: datetime.datetime) -> int:
+    """Evaluate every listed repository for this UTC day and keep it. What is kept of the day stays. Returns how many
+    rows were new."""
+    listed = list(Repository.objects.filter(level__gte=ONBOARDING, is_probe=False).order_by("pk"))
+    day = now.astimezone(datetime.UTC).date()
+    rows = [
+        NightlyEvaluation(
+            repository=repository,
+            day=day,
+            level=one.level,
+            use=one.use,
+            verdict=one.verdict,
+            sentence=one.sentence,
+            results=[result.written() for result in one.results],
+            notes=list(one.notes),
+            policy_number=one.policy_number,
+            evaluated_at=now,
+        )
+        for repository, ones in _of(listed, now).items()
+        for one in ones
+    ]
+    before = NightlyEvaluation.objects.filter(day=day).count()
+    NightlyEvaluation.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)
+    return NightlyEvaluation.objects.filter(day=day).count() - before
+
+
+def _of(listed: list[Repository], now: datetime.datetime) -> Mapping[Repository, list[Evaluation]]:
+    found = evaluations_of(listed, now=now)
+    return {repository: found[repository.pk] for repository in listed}
+
+
+def nights(repository: Repository, *, use: Use, level: int, days: int) -> list[NightlyEvaluation]:
+    """The newest nights of a repository for one level and use, newest first."""
+    return list(NightlyEvaluation.objects.filter(repository=repository, use=use, level=level).order_by("-day")[:days])
