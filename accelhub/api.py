@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from apps.audit.api import DecisionList
 from apps.governance.evaluation_views import EvaluationView
+from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
 from apps.relay.api import DispatchList, RejectionsView
@@ -22,6 +23,7 @@ urlpatterns = [
     path("repositories/", RepositoryList.as_view(), name="repositories"),
     path("repositories/<str:owner>/<str:name>/", RepositoryDetail.as_view(), name="repository"),
     path("repositories/<str:owner>/<str:name>/metrics/", MetricsView.as_view(), name="metrics"),
+    path("policy/", PolicyView.as_view(), name="policy"),
     path("repositories/<str:owner>/<str:name>/evaluation/", EvaluationView.as_view(), name="evaluation"),
     path("repositories/<str:owner>/<str:name>/declared/", DeclaredView.as_view(), name="declared"),
     path("repositories/<str:owner>/<str:name>/declare/", DeclareView.as_view(), name="declare"),

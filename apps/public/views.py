@@ -27,11 +27,13 @@ from apps.core.errors import CODES
 from apps.core.permissions import Permission
 from apps.core.rendering import live, render_page
 from apps.governance import policy as governance_policy
+from apps.governance.policy_views import printed
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
 from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404, windows_of
 from apps.platforms.sync_policy import GUARDS
+from apps.policies.selectors import policy_at
 from apps.public.selectors import (
     WINDOW_DAYS,
     Place,
@@ -262,6 +264,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "guards": GUARDS,
         "roles": ROLES,
         "criteria": governance_policy.CRITERIA,
+        "policy_number": policy_at(moment).number,
+        "policy_rows": printed(policy_at(moment)),
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,

@@ -19,6 +19,7 @@ from apps.platforms.participation import announce_window
 from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
+from apps.policies.models import PolicyDraft
 from apps.relay.adoption import DifferenceKind
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import (
@@ -89,6 +90,7 @@ class Field:
             "invitation": self.invitation,
             "waiting": self.waiting.public_id,
             "returned": self.returned.public_id,
+            "draft": PolicyDraft.objects.get(state="open").public_id,
             "person": self.vendor.public_id,
             "transfer": self.transfer.public_id,
             **{name: report.public_id for name, report in self.reports.items()},

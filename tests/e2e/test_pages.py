@@ -90,6 +90,9 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/dispatches/?state=nonsense&repository=nobody", (OPERATOR,)),
     ),
     "repositories/<str:owner>/<str:name>/limits/": (Look("/repositories/{repository}/limits/", (VENDOR, MAINTAINER)),),
+    "policy/versions/": (Look("/policy/versions/", (VISITOR, MAINTAINER)),),
+    "policy/versions/<int:number>/": (Look("/policy/versions/1/", (VISITOR,)), Look("/policy/versions/0/", (VISITOR,))),
+    "policy/drafts/<uuid:public_id>/": (Look("/policy/drafts/{draft}/", (VISITOR, MAINTAINER)),),
     "repositories/<str:owner>/<str:name>/evaluation/": (
         Look("/repositories/{repository}/evaluation/", (VISITOR, MAINTAINER)),
     ),

@@ -1,18 +1,24 @@
 """A row in each table that no page of a small hub fills."""
 
 import dataclasses
+import datetime
 
+from apps.accounts.policy import Role
 from apps.checks.models import PullRequest
 from apps.core.clock import now
+from apps.governance.nights import evaluate_field
+from apps.governance.waiving import grant_waiver
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
+from apps.policies.selectors import policy_at
+from apps.policies.services import change_draft, open_draft
 from apps.quarantine.enums import ReasonClass, Source
 from apps.quarantine.models import FlakeEvent, Reading, RuleVersion, Streak
 from apps.quarantine.policy import HUB
 from apps.quarantine.services import propose, put_in_force
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
-from tests.factories.listing import TESTS
-from tests.factories.policies import policy_in_force
+from tests.factories.listing import TESTS, user
+from tests.factories.policies import edited, policy_in_force
 from tests.factories.reports import report
 from tests.factories.tests import catalogued
 
@@ -39,6 +45,20 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
     _flaky(repository)
     policy_in_force(at, limits={"dwell_days": 4})
+    _judged(repository)
+
+
+def _judged(repository: Repository) -> None:
+    """What a night's evaluation and a waiver leave, and a draft of the policy."""
+    by = user(Role.MAINTAINER, username="judging")
+    evaluate_field(now=now())
+    until = now() + datetime.timedelta(days=30)
+    grant_waiver(
+        repository=repository, criterion="L3.rise.tenure_days", reason="known", until_at=until, by=by, now=now()
+    )
+    draft = open_draft(title="A shorter queue", by=by, now=now())
+    values = edited(policy_at(now()), L3_rise_avg_queue_seconds="1200", L4_rise_avg_queue_seconds="1200")
+    change_draft(draft=draft, title=draft.title, values=values, expected_revision=1, now=now())
 
 
 def _flaky(repository: Repository) -> None:

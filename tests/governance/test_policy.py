@@ -87,7 +87,7 @@ def test_no_link_can_leave_its_attribute_or_name_another_scheme(text: str) -> No
 @pytest.mark.django_db
 def test_the_rules_page_prints_both_tables(client: Client) -> None:
     page = Page(client.get("/policy/"))
-    assert page.tables["criteria"] == [(f"L{row.level}", row.text, row.shown_by, row.how) for row in CRITERIA]
+    assert page.tables["first-level"] == [(row.text, row.shown_by, row.how) for row in CRITERIA]
     printed = [
         (state.partition(" ")[2] if "not" not in state else None, act, by, words, becomes.partition(" ")[2], tells)
         for state, act, by, words, becomes, tells in page.tables["proposals"]
