@@ -289,7 +289,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "upload_limits": list(upload_limits.rows(upload_limits.Limits())),
         "raw_days": settings.RAW_DAYS,
         "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
-        "flaky_versions": flaky_rules.versions(),
+        "may_change_rules": request.user.is_authenticated and request.user.may(Permission.RULES_CHANGE),
+        "flaky_steps": flaky_rules.history(),
         "quarantine_life": quarantine_policy.TRANSITIONS,
         "now": moment,
     }

@@ -38,6 +38,10 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/platforms/{private_platform}/", (VISITOR, VENDOR)),
         Look("/platforms/nothing-here/", (VISITOR,), status=404),
     ),
+    "policy/flaky/": (
+        Look("/policy/flaky/", (MAINTAINER,)),
+        Look("/policy/flaky/", (VENDOR,), status=403),
+    ),
     "flakes/": (Look("/flakes/"),),
     "quarantines/": (Look("/quarantines/"), Look("/quarantines/?state=expired", (VISITOR,))),
     "quarantines/<uuid:public_id>/": (
