@@ -36,9 +36,7 @@ def changes(rules: Rules, *, now: datetime.datetime) -> list[Change]:
     pairs = preview(rules, platforms=platforms, now=now)
     moved = {test for before, after in pairs for test in before.tests.keys() ^ after.tests.keys()}
     tests = Test.objects.in_bulk(moved)
-    standing = set(
-        Member.objects.filter(test__in=moved, is_open=True).values_list("platform_id", "variant", "test_id")
-    )
+    standing = set(Member.objects.filter(test__in=moved, is_open=True).values_list("platform_id", "variant", "test_id"))
 
     def told(place: Place, numbers: set[int]) -> list[Told]:
         found = [

@@ -44,7 +44,7 @@ class Line:
 @require_http_methods(["GET", "POST"])
 def change(request: HttpRequest) -> HttpResponse:
     """`/policy/flaky/?set=`: another set of rules of flaky tests. POST `act`: `preview` shows what it would flag
-    against today's evidence; `put` puts in force what was previewed, and previews again where something differs from that."""
+    against today's evidence; `put` puts in force what was previewed, and previews again where something differs."""
     moment = now()
     held = rules.in_force(moment)
     offered = {PRESENT: held, **SHIPPED}

@@ -24,9 +24,10 @@ from apps.quarantine import rules, selectors, services, verbs
 from apps.quarantine.enums import Verb
 from apps.quarantine.models import Quarantine
 from apps.quarantine.room import room_of
+from apps.quarantine.strips import strips_of
 from apps.quarantine.verbs import OFFERS, offered, perform
 
-PAGE = 50
+PAGE = 25
 MEMBERS_SHOWN = 200
 FORMS: dict[Verb, type[forms.Form]] = {
     Verb.NAME_PLATFORM: quarantine_forms.NameForm,
@@ -43,7 +44,10 @@ def quarantines(request: HttpRequest) -> HttpResponse:
     form = quarantine_forms.QuarantineFilterForm(request.GET)
     found = selectors.found(request.user, form.given(), now=moment)
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    return render_page(request, "quarantine/quarantine_list.html", {"form": form, "page": page, "now": moment})
+    strips = strips_of(list(page.object_list), request.user)
+    rows = [(one, [cell.drawn for cell in strips[one.pk]]) for one in page.object_list]
+    context = {"form": form, "page": page, "rows": rows, "now": moment}
+    return render_page(request, "quarantine/quarantine_list.html", context)
 
 
 @public  # for those who may not see it, visitors among them, it does not exist
@@ -94,10 +98,13 @@ def _page(request: HttpRequest, found: Quarantine, bound: dict[Verb, forms.Form]
             form.data = form.data.dict() | {form.add_prefix("revision"): found.revision}  # type: ignore[attr-defined]
         offers.append((verb, OFFERS[verb], form))
     shown = {verb for verb, _, _ in offers}
+    cells = strips_of([found], request.user)[found.pk]
     context: dict[str, Any] = {
         "quarantine": found,
         "label": services.label_of(found),
         "members": list(selectors.members_of(found)[:MEMBERS_SHOWN]),
+        "cells": cells,
+        "strip": [cell.drawn for cell in cells],
         "flakes": selectors.flakes_of(found, request.user),
         "events": events_about("quarantine", str(found.public_id)),
         "offers": offers,
