@@ -144,6 +144,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
+        "may_quarantine": may_on_platform(request.user, Permission.QUARANTINE_CHANGE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }

@@ -9,7 +9,7 @@ from apps.results import catalogue
 from apps.results.models import Report, Test
 from apps.results.report_selectors import visible_to as reports_visible_to
 
-SHOWN = 20
+SHOWN = 10
 
 
 @dataclass(frozen=True)
