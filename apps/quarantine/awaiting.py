@@ -36,7 +36,8 @@ def awaiting(user: Any, *, now: datetime.datetime, limit: int) -> list[Awaiting]
     has_member = Exists(Membership.objects.filter(platform=OuterRef("platform")))
     if may_decide(user):
         ownerless = Q(state__in=OPEN, owner=NOBODY)
-        wanted |= overdue | ownerless | Q(state__in=_DECIDED_BY_MAINTAINERS) | Q(state=State.PROPOSED) & ~has_member
+        unspoken = Q(~has_member, state=State.PROPOSED)
+        wanted |= overdue | ownerless | Q(state__in=_DECIDED_BY_MAINTAINERS) | unspoken
     found = quarantines().filter(wanted).annotate(has_member=has_member).order_by("changed_at", "pk")[:limit]
     return [_told(quarantine, now) for quarantine in found]
 

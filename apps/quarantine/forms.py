@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
 
 from apps.core.filters import FilterForm
 from apps.platforms.models import Platform
@@ -68,6 +69,11 @@ class NameForm(VerbForm):
     platform = forms.ModelChoiceField(Platform.objects.order_by("name"), to_field_name="slug")
 
 
+def _label_of(test: Test) -> str:
+    place = " · ".join(part for part in (test.file, test.class_name) if part)
+    return format_html('<span class="mono">{}<span class="sub">{}</span></span>', test.name or "(no name)", place)
+
+
 class ProposeForm(forms.Form):
     """A vendor's bulk form: one record for all that is named. With a report its red and flaky tests can be picked."""
 
@@ -93,7 +99,7 @@ class ProposeForm(forms.Form):
         super().__init__(data, initial=initial)
         self.platform = platform
         if offered:
-            choices = [(test.pk, str(test)) for test in offered]
+            choices = [(test.pk, _label_of(test)) for test in offered]
             self.fields["picked"] = forms.TypedMultipleChoiceField(
                 label="Red and flaky in the report",
                 required=False,

@@ -116,7 +116,7 @@ def _seal(after: Rules, before: Rules, from_at: datetime.datetime | None) -> str
 def _page(request: HttpRequest, form: RulesForm, held: Rules, more: dict[str, Any]) -> HttpResponse:
     fields = form.rule_fields
     lines = [
-        Line(row.name, row.part, row.says, WORDS[row.name].unit, *row.values, fields[row.name])
+        Line(row.name, row.part, row.says, WORDS[row.name].unit, row.values[0], row.values[1], fields[row.name])
         for row in table(held, UPSTREAM)
     ]
     sets = [(PRESENT, "What is in force"), *((key, f"What ships as {key}") for key in SHIPPED)]

@@ -24,7 +24,7 @@ from apps.results.compare_api import test_out
 class VersionOut(serializers.Serializer[Any]):
     """A set that was put in force. `shipped`: the name of the set that ships which it is, else ''."""
 
-    values = serializers.DictField()  # type: ignore[assignment]
+    values = serializers.DictField()
     shipped = serializers.CharField()
     from_at = serializers.DateTimeField()
     reason = serializers.CharField()
@@ -45,16 +45,16 @@ class RulesView(APIView):
     def get(self, request: Request) -> Response:
         versions = rules.versions()
         about = {"in_force": asdict(rules.in_force(now())), "upstream": asdict(UPSTREAM)}
-        rows = numbered(request, len(versions), lambda start, end: VersionOut(versions[start:end], many=True).data)
+        rows = numbered(
+            request, len(versions), lambda start, end: list(VersionOut(versions[start:end], many=True).data)
+        )
         return Response(about | rows)
 
 
 class RulesIn(serializers.Serializer[Any]):
     """The rules that change, by name; the others stay as they are at that moment. `from_at`: left out, at once."""
 
-    values = serializers.DictField(  # type: ignore[assignment]
-        error_messages={"not_a_dict": "is no object, send one with values by rule."}
-    )
+    values = serializers.DictField(error_messages={"not_a_dict": "is no object, send one with values by rule."})
     from_at = serializers.DateTimeField(required=False)
 
     def whole(self, moment: datetime.datetime) -> tuple[dict[str, Any], datetime.datetime]:

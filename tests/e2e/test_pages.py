@@ -49,6 +49,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "platforms/<slug:slug>/quarantines/new/": (
         Look("/platforms/{private_platform}/quarantines/new/", (VENDOR, MAINTAINER)),
+        Look("/platforms/{platform}/quarantines/new/?report={read_report}", (MAINTAINER,)),
     ),
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
