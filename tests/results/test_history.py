@@ -177,6 +177,8 @@ def test_the_outcome_of_one_test_is_found_in_any_row_group(storage_folder: Any) 
         Outcome.FLAKY,
         None,
     ]
+    assert outcomes.outcomes_of(name, [2 * count, 3, 2, 2 * count + 2]) == {2: Outcome.FAILED, 2 * count: Outcome.FLAKY}
+    assert outcomes.outcomes_of(name, []) == {}
 
 
 def test_a_strip_of_runs_says_each_and_all() -> None:
