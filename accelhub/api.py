@@ -7,6 +7,7 @@ from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
+from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -55,5 +56,8 @@ urlpatterns = [
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
     path("platforms/<slug:slug>/quarantines/", ProposeView.as_view(), name="propose_quarantine"),
+    path("flaky-rules/", RulesView.as_view(), name="flaky_rules"),
+    path("flaky-rules/preview/", PreviewView.as_view(), name="preview_flaky_rules"),
+    path("flaky-rules/change/", ChangeView.as_view(), name="change_flaky_rules"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

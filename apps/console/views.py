@@ -14,6 +14,7 @@ from apps.governance import selectors
 from apps.platforms import authority
 from apps.platforms.renames import transfers_waiting
 from apps.platforms.selectors import edits_to_show, open_alarm, open_demotions
+from apps.quarantine.awaiting import awaiting
 
 PAGE = 50
 MINE_SHOWN = 50
@@ -23,15 +24,18 @@ MINE_SHOWN = 50
 def console(request: HttpRequest) -> HttpResponse:
     """`/console/`: for who decides, the queue, oldest first (`?page=`), and new owners of repositories; for who runs
     the hub, its alarms; for who looks after the allowlist, what waits for upstream's file; for everyone their own
-    proposals."""
+    proposals, and the quarantines that wait for them."""
     user: Any = request.user
+    moment = now()
     is_decider = user.may(Permission.PROPOSAL_DECIDE)
     context: dict[str, Any] = {
         "is_decider": is_decider,
         "mine": list(selectors.proposals_of(user)[:MINE_SHOWN]),
         "mine_shown": MINE_SHOWN,
+        "quarantines": awaiting(user, now=moment, limit=PAGE),
+        "page_size": PAGE,
         "nav": "console",
-        "now": now(),
+        "now": moment,
     }
     if user.may(Permission.ALLOWLIST_VIEW) and authority.is_file():
         context["alarm"] = open_alarm()

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.public import components, directory, health, status, views
+from apps.public import components, directory, health, status, test_history, views
 
 app_name = "public"
 urlpatterns = [
@@ -9,6 +9,7 @@ urlpatterns = [
     path("platforms/<slug:slug>/", views.platform, name="platform"),
     path("pr/<int:number>/", views.pull_request, name="pull_request"),
     path("commit/<str:sha>/", views.commit, name="commit"),
+    path("tests/<int:number>/", test_history.test, name="test"),
     path("jobs/<uuid:public_id>/", views.job, name="job"),
     path("rejections/", directory.rejections, name="rejections"),
     path("staff/health/", health.health, name="health"),

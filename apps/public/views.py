@@ -146,6 +146,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
+        "may_quarantine": may_on_platform(request.user, Permission.QUARANTINE_CHANGE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }
@@ -293,7 +294,8 @@ def policy(request: HttpRequest) -> HttpResponse:
         "upload_limits": list(upload_limits.rows(upload_limits.Limits())),
         "raw_days": settings.RAW_DAYS,
         "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
-        "flaky_versions": flaky_rules.versions(),
+        "may_change_rules": request.user.is_authenticated and request.user.may(Permission.RULES_CHANGE),
+        "flaky_steps": flaky_rules.history(),
         "quarantine_life": quarantine_policy.TRANSITIONS,
         "now": moment,
     }

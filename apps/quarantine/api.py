@@ -20,10 +20,12 @@ from apps.quarantine import selectors, verbs
 from apps.quarantine.enums import ReasonClass, Verb
 from apps.quarantine.forms import QuarantineFilterForm
 from apps.quarantine.models import Member, Quarantine
+from apps.quarantine.naming import resolved
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
 
 _INT64 = 2**63 - 1
+NAME_MAX = 1_000
 
 
 class QuarantineOut(serializers.Serializer[Any]):
@@ -91,7 +93,7 @@ def _told(quarantine: Quarantine, user: Any) -> dict[str, Any]:
 
 
 class ProposeIn(serializers.Serializer[Any]):
-    """What to propose: `tests` (numbers of the catalogue) or a `pattern`."""
+    """What to propose: `tests` (numbers of the catalogue), `names` (of the platform's last report), or a `pattern`."""
 
     variant = text(100, required=False, default="default")
     tests = serializers.ListField(
@@ -100,6 +102,7 @@ class ProposeIn(serializers.Serializer[Any]):
         required=False,
         default=list,
     )
+    names = serializers.ListField(child=text(NAME_MAX), max_length=TESTS_MAX, required=False, default=list)
     pattern = text(PATTERN_MAX, required=False, default="", allow_blank=True)
     reason_class = choice(ReasonClass.values, "kind")
     reason = text(REASON_MAX)
@@ -110,7 +113,7 @@ class ProposeIn(serializers.Serializer[Any]):
 class ProposeView(APIView):
     """`POST /api/v1/platforms/{slug}/quarantines/`: propose one, for the platform's members and maintainers.
 
-    Body `{tests | pattern, variant?, reason_class, reason, owner, issue_url?}`. 200 with the quarantine. 400
+    Body `{tests, names | pattern, variant?, reason_class, reason, owner, issue_url?}`. 200 with the quarantine. 400
     `malformed`; 401 `not_signed_in`; 403 `not_permitted`; 404; 409 `quarantine_open`.
     """
 
@@ -122,7 +125,12 @@ class ProposeView(APIView):
             raise Problem("not_permitted", "Only members of the platform and maintainers may propose a quarantine.")
         form = ProposeIn(data=request.data)
         form.is_valid(raise_exception=True)
-        made = verbs.propose(platform=platform, said=form.validated_data, user=user, now=now())
+        said = dict(form.validated_data)
+        found = resolved(said.pop("names"), platform, said["variant"])
+        if found.refused:
+            raise Problem("malformed", f"names: {found.refused[0]}", "names")
+        said["tests"] = [*said["tests"], *found.tests]
+        made = verbs.propose(platform=platform, said=said, user=user, now=now())
         return Response(_told(selectors.quarantine_or_404(made.public_id, user), user))
 
 

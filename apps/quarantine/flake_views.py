@@ -19,4 +19,6 @@ def flakes(request: HttpRequest) -> HttpResponse:
     moment = now()
     page = Paginator(costs.costs(request.user, now=moment), PAGE).get_page(request.GET.get("page"))
     costs.named(page)
-    return render_page(request, "quarantine/flake_list.html", {"page": page, "now": moment, "days": costs.DAYS})
+    return render_page(
+        request, "quarantine/flake_list.html", {"page": page, "now": moment, "days": costs.DAYS, "nav": "tests"}
+    )

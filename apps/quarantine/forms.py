@@ -1,14 +1,21 @@
 """Forms of quarantines."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html
 
 from apps.core.filters import FilterForm
 from apps.platforms.models import Platform
 from apps.quarantine.enums import ReasonClass, State
+from apps.quarantine.naming import resolved
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
+from apps.results.history import DEFAULT_VARIANT
+from apps.results.models import Test
+
+REFUSED_SHOWN = 10
 
 
 class QuarantineFilterForm(FilterForm):
@@ -62,14 +69,21 @@ class NameForm(VerbForm):
     platform = forms.ModelChoiceField(Platform.objects.order_by("name"), to_field_name="slug")
 
 
-class ProposeForm(forms.Form):
-    """A vendor's bulk form: one record for all that is named."""
+def _label_of(test: Test) -> str:
+    place = " · ".join(part for part in (test.file, test.class_name) if part)
+    return format_html('<span class="mono">{}<span class="sub">{}</span></span>', test.name or "(no name)", place)
 
-    variant = forms.CharField(max_length=100, initial="default")
+
+class ProposeForm(forms.Form):
+    """A vendor's bulk form: one record for all that is named. With a report its red and flaky tests can be picked."""
+
+    variant = forms.CharField(max_length=100, initial=DEFAULT_VARIANT)
     tests = forms.CharField(
+        label="Tests",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 6}),
-        help_text=f"Numbers of tests, as in the address of a test's page, one or more a line; at most {TESTS_MAX}.",
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text=f"One a line, at most {TESTS_MAX:,}: file::Class::name, name (module.Class), a name alone, or a "
+        "number as in the address of a test's page. Names are looked for in the platform's last report.",
     )
     pattern = forms.CharField(
         required=False,
@@ -81,11 +95,31 @@ class ProposeForm(forms.Form):
     owner = forms.CharField(max_length=OWNER_MAX, help_text="The GitHub login of whoever sees to it.")
     issue_url = forms.CharField(label="Issue", required=False, max_length=300, help_text="An https address.")
 
-    def clean_tests(self) -> list[int]:
-        words = self.cleaned_data["tests"].replace(",", " ").split()
-        if wrong := [word for word in words if not (word.isascii() and word.isdigit() and len(word) < 19)]:
-            raise forms.ValidationError(f"Saw {wrong[0][:40]!r}: send numbers of tests.")
-        return [int(word) for word in words]
+    def __init__(self, data: Any = None, *, platform: Platform, offered: Sequence[Test] = (), initial: Any = None):
+        super().__init__(data, initial=initial)
+        self.platform = platform
+        if offered:
+            choices = [(test.pk, _label_of(test)) for test in offered]
+            self.fields["picked"] = forms.TypedMultipleChoiceField(
+                label="Red and flaky in the report",
+                required=False,
+                coerce=int,
+                choices=choices,
+                widget=forms.CheckboxSelectMultiple,
+            )
+            self.order_fields(["picked"])
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or {}
+        picked = said.pop("picked", [])
+        if {"tests", "variant"} <= said.keys():
+            found = resolved(said["tests"].splitlines(), self.platform, said["variant"])
+            for sentence in found.refused[:REFUSED_SHOWN]:
+                self.add_error("tests", sentence)
+            if (more := len(found.refused) - REFUSED_SHOWN) > 0:
+                self.add_error("tests", f"And {more:,} more lines.")
+            said["tests"] = sorted({*picked, *found.tests})
+        return said
 
     def values(self) -> dict[str, Any]:
         """What the service takes."""

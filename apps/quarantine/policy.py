@@ -114,6 +114,10 @@ UPSTREAM = Rules(
 SHIPPED: dict[str, Rules] = {"hub": HUB, "upstream": UPSTREAM}
 
 
+# No rule needs more, be it hours (eleven years), tests or runs.
+MOST = 100_000
+
+
 def rules_of(values: dict[str, Any]) -> Rules:
     """A rule set from the object that a RuleVersion keeps. Raises ValueError naming the field that is missing, unknown,
     of another type, or contradicts another."""
@@ -124,10 +128,10 @@ def rules_of(values: dict[str, Any]) -> Rules:
         wanted = type(getattr(HUB, name))
         if (wanted is bool and type(value) is not bool) or (wanted is not bool and type(value) not in (int, float)):
             raise ValueError(f"{name}: saw {value!r}, send {'true or false' if wanted is bool else 'a number'}.")
+        if not 0 <= value <= MOST:  # nor is it NaN
+            raise ValueError(f"{name}: saw {repr(value)[:20]}, send a number from 0 to {MOST:,}.")
         if wanted is int and int(value) != value:
             raise ValueError(f"{name}: saw {value!r}, send a whole number.")
-        if value < 0:
-            raise ValueError(f"{name}: saw {value!r}, send no negative number.")
     rules = Rules(**{name: type(getattr(HUB, name))(value) for name, value in values.items()})
     for name, least in (("enter_jobs", 1), ("leave_passes", 1), ("expiry", 1), ("broken_runs", 2), ("window", 1)):
         if getattr(rules, name) < least:

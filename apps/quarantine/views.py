@@ -18,15 +18,21 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Open
 from apps.core.rendering import render_page
+from apps.platforms.models import Platform
 from apps.platforms.selectors import platform_or_404
 from apps.quarantine import forms as quarantine_forms
 from apps.quarantine import rules, selectors, services, verbs
 from apps.quarantine.enums import Verb
 from apps.quarantine.models import Quarantine
+from apps.quarantine.picking import Picking, picking_of
 from apps.quarantine.room import room_of
+from apps.quarantine.services import OWNER_MAX
+from apps.quarantine.strips import strips_of
 from apps.quarantine.verbs import OFFERS, offered, perform
+from apps.results.history import DEFAULT_VARIANT
+from apps.results.report_selectors import report_or_404
 
-PAGE = 50
+PAGE = 25
 MEMBERS_SHOWN = 200
 FORMS: dict[Verb, type[forms.Form]] = {
     Verb.NAME_PLATFORM: quarantine_forms.NameForm,
@@ -43,7 +49,10 @@ def quarantines(request: HttpRequest) -> HttpResponse:
     form = quarantine_forms.QuarantineFilterForm(request.GET)
     found = selectors.found(request.user, form.given(), now=moment)
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    return render_page(request, "quarantine/quarantine_list.html", {"form": form, "page": page, "now": moment})
+    strips = strips_of(list(page.object_list), request.user)
+    rows = [(one, [cell.drawn for cell in strips[one.pk]]) for one in page.object_list]
+    context = {"form": form, "page": page, "rows": rows, "now": moment, "nav": "tests"}
+    return render_page(request, "quarantine/quarantine_list.html", context)
 
 
 @public  # for those who may not see it, visitors among them, it does not exist
@@ -94,30 +103,53 @@ def _page(request: HttpRequest, found: Quarantine, bound: dict[Verb, forms.Form]
             form.data = form.data.dict() | {form.add_prefix("revision"): found.revision}  # type: ignore[attr-defined]
         offers.append((verb, OFFERS[verb], form))
     shown = {verb for verb, _, _ in offers}
+    cells = strips_of([found], request.user)[found.pk]
     context: dict[str, Any] = {
         "quarantine": found,
         "label": services.label_of(found),
         "members": list(selectors.members_of(found)[:MEMBERS_SHOWN]),
+        "cells": cells,
+        "strip": [cell.drawn for cell in cells],
         "flakes": selectors.flakes_of(found, request.user),
         "events": events_about("quarantine", str(found.public_id)),
         "offers": offers,
         "refused": [error for verb, form in bound.items() if verb not in shown for error in form.non_field_errors()],
         "now": now(),
+        "nav": "tests",
     }
     return render(request, "quarantine/quarantine_detail.html", context)
+
+
+def _picking(request: HttpRequest, platform: Platform) -> Picking | None:
+    """What the report of the address offers; None where it names none. Raises Http404 for one that is not there, or of
+    another platform."""
+    said = request.GET.get("report", "")
+    if not said:
+        return None
+    try:
+        report = report_or_404(uuid.UUID(said), request.user)
+    except ValueError:
+        raise Http404 from None
+    if report.platform != platform:
+        raise Http404
+    return picking_of(report)
 
 
 @requires(Open.SIGNED_IN)
 @require_http_methods(["GET", "POST"])
 def propose(request: HttpRequest, slug: str) -> HttpResponse:
-    """`/platforms/<slug>/quarantines/new/?tests=&variant=`: propose tests or a pattern of a platform, for its members
-    and maintainers. Whoever else asks is refused."""
+    """`/platforms/<slug>/quarantines/new/?report=&tests=&variant=`: propose tests or a pattern of a platform, for its
+    members and maintainers; with `report` (an id) what went wrong there can be picked. Whoever else asks is refused."""
     user: Any = request.user
     platform = platform_or_404(slug)
     if not selectors.may_change(user, platform):
         raise PermissionDenied("Only members of the platform and maintainers may propose a quarantine.")
-    initial = {"tests": request.GET.get("tests", ""), "variant": request.GET.get("variant", "default")}
-    form = quarantine_forms.ProposeForm(request.POST or None, initial=initial)
+    picking = _picking(request, platform)
+    variant = picking.report.variant if picking else request.GET.get("variant", DEFAULT_VARIANT)
+    initial = {"tests": request.GET.get("tests", ""), "variant": variant, "owner": user.get_username()[:OWNER_MAX]}
+    form = quarantine_forms.ProposeForm(
+        request.POST or None, platform=platform, offered=picking.offered if picking else (), initial=initial
+    )
     moment = now()
     if request.method == "POST" and form.is_valid():
         try:
@@ -133,7 +165,8 @@ def propose(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "platform": platform,
         "form": form,
-        "room": room_of(platform, form["variant"].value() or "default", held, now=moment),
+        "picking": picking,
+        "room": room_of(platform, form["variant"].value() or DEFAULT_VARIANT, held, now=moment),
         "rules": held,
     }
     return render(request, "quarantine/quarantine_propose.html", context)

@@ -19,7 +19,7 @@ _INT64 = 2**63
 
 
 def _found_out(test: Test) -> dict[str, Any]:
-    return test_out(test) | {"url": settings.BASE_URL + reverse("reports:test", args=[test.pk])}
+    return test_out(test) | {"url": settings.BASE_URL + reverse("public:test", args=[test.pk])}
 
 
 class TestSearch(APIView):

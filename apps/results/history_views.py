@@ -1,4 +1,4 @@
-"""Pages about tests: search by name, and one test across runs and platforms."""
+"""Pages about tests: search by name, and what is left to do."""
 
 from typing import Any
 
@@ -13,11 +13,9 @@ from apps.core.rendering import render_page
 from apps.results.backlog import BACKLOG_DAYS
 from apps.results.backlog import backlog as left_to_do
 from apps.results.forms import TestSearchForm
-from apps.results.history import SEARCHED_MAX, details_of, history_of, tests_found
+from apps.results.history import SEARCHED_MAX, tests_found
 
-RUNS_PAGE = 25
 BACKLOG_PAGE = 50
-_INT64 = 2**63
 
 
 @public
@@ -37,27 +35,8 @@ def tests(request: HttpRequest) -> HttpResponse:
 
 @public
 @require_safe
-def test(request: HttpRequest, number: int) -> HttpResponse:
-    """`/tests/<number>/?variant=&page=`: one test in the newest reports of one variant: a strip for each platform, and
-    the runs with what was said."""
-    found = history_of(min(number, _INT64 - 1), request.user, variant=request.GET.get("variant", ""))
-    page = Paginator(found.runs, RUNS_PAGE).get_page(request.GET.get("page"))
-    page.object_list = details_of(found.test, list(page.object_list))  # type: ignore[assignment]
-    strips = [
-        (name, [(f"{run.report.received_at:%Y-%m-%d %H:%M} UTC", run.tone, run.word) for run in runs])
-        for name, runs in found.strips
-    ]
-    context = {"history": found, "strips": strips, "page": page, "now": now()}
-    return render_page(request, "results/test.html", context)
-
-
-@public
-@require_safe
 def backlog(request: HttpRequest) -> HttpResponse:
     """`/backlog/?page=`: unresolved failures and unexplained skips of each platform and variant."""
     moment = now()
     page = Paginator(left_to_do(moment), BACKLOG_PAGE).get_page(request.GET.get("page"))
     return render_page(request, "results/backlog.html", {"page": page, "days": BACKLOG_DAYS, "now": moment})
-
-
-test.__test__ = False  # type: ignore[attr-defined]

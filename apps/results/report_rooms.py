@@ -9,7 +9,9 @@ from django.views.decorators.http import require_safe
 
 from apps.core.access import public
 from apps.core.clock import now
+from apps.core.permissions import Permission
 from apps.core.rendering import render_page
+from apps.platforms.selectors import may_on_platform
 from apps.results.elsewhere import others_of, seen_elsewhere
 from apps.results.forms import FindingForm, SkipForm
 from apps.results.models import Report, Test
@@ -33,7 +35,8 @@ def findings(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         page = Paginator(findings_found(report, **form.chosen()), FINDINGS_PAGE).get_page(request.GET.get("page"))
         others = others_of(report, request.user)
         page.object_list = seen_elsewhere(list(page.object_list), report, others)  # type: ignore[assignment]
-        context |= {"form": form, "page": page, "others": others}
+        may_quarantine = may_on_platform(request.user, Permission.QUARANTINE_CHANGE, report.platform)
+        context |= {"form": form, "page": page, "others": others, "may_quarantine": may_quarantine}
     return render_page(request, "results/report_findings.html", context)
 
 

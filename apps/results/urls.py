@@ -12,7 +12,6 @@ urlpatterns = [
     path("reports/<uuid:public_id>/missing/", report_rooms.missing, name="missing"),
     path("backlog/", history_views.backlog, name="backlog"),
     path("tests/", history_views.tests, name="tests"),
-    path("tests/<int:number>/", history_views.test, name="test"),
     path("compare/", compare_views.compare, name="compare"),
     path("reports/<uuid:public_id>/raw/<str:sha256>/", report_views.raw, name="raw"),
     path("reports/<uuid:public_id>/remove/", report_views.remove, name="remove"),

@@ -38,6 +38,10 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/platforms/{private_platform}/", (VISITOR, VENDOR)),
         Look("/platforms/nothing-here/", (VISITOR,), status=404),
     ),
+    "policy/flaky/": (
+        Look("/policy/flaky/", (MAINTAINER,)),
+        Look("/policy/flaky/", (VENDOR,), status=403),
+    ),
     "flakes/": (Look("/flakes/"),),
     "quarantines/": (Look("/quarantines/"), Look("/quarantines/?state=expired", (VISITOR,))),
     "quarantines/<uuid:public_id>/": (
@@ -45,6 +49,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "platforms/<slug:slug>/quarantines/new/": (
         Look("/platforms/{private_platform}/quarantines/new/", (VENDOR, MAINTAINER)),
+        Look("/platforms/{platform}/quarantines/new/?report={read_report}", (MAINTAINER,)),
     ),
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),

@@ -151,7 +151,7 @@ def test_a_history_costs_the_same_however_many_runs_there_are(
     catalogue.fill_search(steps=1)
     public_names.publish(reports=10)
     address = f"/tests/{number_of('test_a')}/"
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(12):
         assert Client().get(address).status_code == 200
     with django_assert_num_queries(7):
         assert len(Client().get(f"/api/v1{address}").json()["results"]) == count
@@ -177,6 +177,8 @@ def test_the_outcome_of_one_test_is_found_in_any_row_group(storage_folder: Any) 
         Outcome.FLAKY,
         None,
     ]
+    assert outcomes.outcomes_of(name, [2 * count, 3, 2, 2 * count + 2]) == {2: Outcome.FAILED, 2 * count: Outcome.FLAKY}
+    assert outcomes.outcomes_of(name, []) == {}
 
 
 def test_a_strip_of_runs_says_each_and_all() -> None:
