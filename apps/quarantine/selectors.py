@@ -14,6 +14,7 @@ from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.quarantine.models import FlakeEvent, Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, OPEN
 from apps.results.models import Report
+from apps.results.namesakes import all_numbers
 from apps.results.report_selectors import visible_to as reports_visible_to
 
 _LISTED = Repository.objects.filter(platform=OuterRef("platform"), level__gte=PUBLIC_FROM)
@@ -88,7 +89,7 @@ FLAKES_SHOWN = 50
 
 def flakes_of(quarantine: Quarantine, user: Any) -> list[FlakeEvent]:
     """The newest evidence about its tests, of reports that the user may see."""
-    tests = Member.objects.filter(quarantine=quarantine).values("test")
+    tests = all_numbers(Member.objects.filter(quarantine=quarantine).values_list("test_id", flat=True))
     events = FlakeEvent.objects.filter(platform=quarantine.platform, variant=quarantine.variant, test__in=tests)
     seen = events.filter(report__in=Report.objects.filter(reports_visible_to(user)))
     return list(seen.select_related("test", "report", "other")[:FLAKES_SHOWN])

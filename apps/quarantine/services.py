@@ -24,6 +24,7 @@ from apps.quarantine.policy import PLACEHOLDERS, Rules, next_state
 from apps.quarantine.room import SOURCE, earlier_of, last_report, room_of
 from apps.results.exclusions import exclude, fits, move_end, parts_of
 from apps.results.models import Test
+from apps.results.namesakes import all_numbers
 
 REASON_MAX = 2_000
 OWNER_MAX = 39
@@ -99,6 +100,7 @@ def propose(
         numbers = fitted(platform, variant, pattern) if platform else []
     elif Test.objects.filter(pk__in=numbers).count() != len(numbers):
         raise Problem("malformed", "tests: one of them is no test of the catalogue.", "tests")
+    _check_standing(platform, variant, numbers)
     if platform is not None and previous is None:
         previous = next(
             iter(earlier_of(platform, variant, numbers, pattern, rule_versions.in_force(now), now=now)), None
@@ -137,16 +139,26 @@ def _open(quarantine: Quarantine, numbers: list[int]) -> None:
                 for number in numbers
             )
     except IntegrityError:
-        taken = Member.objects.filter(
-            platform=quarantine.platform, variant=quarantine.variant, test__in=numbers, is_open=True
-        ).select_related("test")
-        which = taken.first()
-        raise Problem(
-            "quarantine_open",
-            f"tests: {str(which.test)[:150] if which else quarantine.pattern} already stands in an open quarantine of "
-            "this platform and variant. Look at that one, or leave the test out.",
-            "tests",
-        ) from None
+        _check_standing(quarantine.platform, quarantine.variant, numbers)
+        raise _standing(quarantine.pattern) from None
+
+
+def _check_standing(platform: Platform | None, variant: str, numbers: Iterable[int]) -> None:
+    """Whether one of these tests already stands there, under any of its names: PostgreSQL knows one name alone. Raises
+    Problem `quarantine_open`."""
+    standing = Member.objects.filter(platform=platform, variant=variant, test__in=all_numbers(numbers), is_open=True)
+    taken = standing.select_related("test").first() if platform else None
+    if taken:
+        raise _standing(str(taken.test)[:150])
+
+
+def _standing(what: str) -> Problem:
+    return Problem(
+        "quarantine_open",
+        f"tests: {what} already stands in an open quarantine of this platform and variant. Look at that one, or leave "
+        "the test out.",
+        "tests",
+    )
 
 
 def fitted(platform: Platform, variant: str, pattern: str) -> list[int]:

@@ -15,6 +15,7 @@ from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, Ran
 from apps.quarantine.proofs import proof_from, runs_of
 from apps.relay.models import Commit
+from apps.results.namesakes import newest_names
 from apps.results.report_selectors import of_platform
 
 _HOURS_A_DAY = 24
@@ -49,11 +50,13 @@ def _was_named(quarantine: Quarantine, begun: datetime.datetime) -> bool:
     if members.filter(last_seen_at__gt=begun).exists():
         return True
     assert quarantine.platform is not None
-    tests = list(members.values_list("test_id", flat=True))
+    newest = newest_names(members.values_list("test_id", flat=True))
     since = counted().filter(of_platform(quarantine.platform), variant=quarantine.variant, received_at__gt=begun)
     for report in since.order_by("-received_at", "-pk").iterator():
-        if (named := np.intersect1d(Opened(report).tests, tests)).size:
-            members.filter(test__in=named.tolist()).update(last_seen_at=report.received_at)
+        named = set(np.intersect1d(Opened(report).tests, list(newest.values())).tolist())
+        if named:
+            seen = [test for test, now in newest.items() if now in named]
+            members.filter(test__in=seen).update(last_seen_at=report.received_at)
             return True
     return False
 

@@ -10,7 +10,7 @@ from apps.audit.models import Event
 from apps.platforms.models import Repository
 from apps.quarantine import detection, services, sweep
 from apps.quarantine.enums import Source, State
-from apps.quarantine.models import Member, Quarantine
+from apps.quarantine.models import Member, Quarantine, Streak
 from apps.quarantine.policy import HUB, UPSTREAM, Entry, Seen
 from apps.quarantine.proofs import proof_of
 from apps.relay.models import Commit
@@ -49,6 +49,12 @@ def records() -> list[tuple[list[str], str]]:
         ([member.test.name for member in one.members.select_related("test").order_by("test__name")], one.state)
         for one in Quarantine.objects.order_by("pk")
     ]
+
+
+def became(*, old: str, new: str) -> None:
+    """A test was renamed."""
+    before, after = Test.objects.get(name=old), Test.objects.get(name=new)
+    alias_test(old=before, new=after, reason="renamed", actor=TESTS, now=NOW)
 
 
 def in_force(kestrel: Repository, at: datetime.datetime, **values: Any) -> Quarantine:
@@ -160,8 +166,7 @@ def test_flakes_under_a_former_name_are_the_tests_own(kestrel: Repository) -> No
     flaked(kestrel, "test_old", commit=1)
     flaked(kestrel, "test_new", commit=2, hour=1)
     assert detected(kestrel) == 0
-    old, new = Test.objects.get(name="test_old"), Test.objects.get(name="test_new")
-    alias_test(old=old, new=new, reason="renamed", actor=TESTS, now=NOW)
+    became(old="test_old", new="test_new")
     assert (detected(kestrel), records()) == (1, [(["test_new"], "proposed")])
 
 
@@ -183,6 +188,34 @@ def test_somebody_who_was_faster_is_no_failure(kestrel: Repository) -> None:
     entry = Entry("", {test.pk: Seen(2, 2, 2, NOW, is_flaky=True)})
     place = detection.Place(kestrel.platform, "default")
     assert [detection._propose(place, entry, HUB, NOW) for _ in range(2)] == [True, False]
+
+
+def test_a_test_that_stands_in_a_record_under_another_name_is_not_proposed_again(kestrel: Repository) -> None:
+    for commit in (1, 2):
+        flaked(kestrel, "test_old", commit=commit, hour=commit)
+    detected(kestrel)
+    for commit in (3, 4):
+        flaked(kestrel, "test_new", commit=commit, hour=commit)
+    became(old="test_old", new="test_new")
+    assert (detected(kestrel), records()) == (0, [(["test_old"], "proposed")])
+
+
+def test_a_regression_goes_on_under_the_new_name(kestrel: Repository) -> None:
+    for commit in (1, 2):
+        flaked(kestrel, "test_old", commit=commit, hour=commit)
+    detected(kestrel)
+    in_force(kestrel, NOW + 2 * HOUR)
+    for commit in range(3, 6):
+        came(kestrel, failing("test_old"), head_sha=sha(commit), hour=commit)
+    came(kestrel, ended("test_new", "skipped"), head_sha=sha(6), hour=6)
+    became(old="test_old", new="test_new")
+    for commit in (7, 8):
+        came(kestrel, failing("test_new"), head_sha=sha(commit), hour=commit)
+    streak = Streak.objects.get()
+    assert (streak.test.name, streak.runs, streak.is_raised) == ("test_new", 5, True)
+    assert (detected(kestrel), records()) == (1, [(["test_old"], "broken")])
+    came(kestrel, passing("test_new"), head_sha=sha(9), hour=9)
+    assert not Streak.objects.exists()
 
 
 # --- leaving ------------------------------------------------------------------------------------------------------
@@ -247,6 +280,29 @@ def test_a_flake_on_an_older_commit_does_not_reopen_and_a_new_one_does(kestrel: 
         [(["test_a"], "proposed")],
         "Flaky again in 1 runs, last on 2026-11-20 21:00.",
     )
+
+
+def test_a_new_name_changes_nothing_about_leaving(kestrel: Repository) -> None:
+    on_main(*range(1, 12))
+    made = quarantined(kestrel)
+    Quarantine.objects.update(expires_at=NOW + 300 * DAY)
+    came(kestrel, passing("test_new"), head_sha=sha(4), hour=4)
+    became(old="test_a", new="test_new")
+    assert proof_of(made, HUB, now=NOW + DAY).passes == 1
+    came(kestrel, ended("test_new", "skipped"), head_sha=sha(5), hour=20 * 24)
+    assert sweep.vanish(now=NOW + 40 * DAY) == 0
+    assert Member.objects.get(quarantine=made).last_seen_at == NOW + 20 * DAY
+
+
+def test_a_flake_under_the_new_name_reopens(kestrel: Repository) -> None:
+    on_main(*range(1, 12))
+    made = released(kestrel)
+    flaked(kestrel, "test_new", commit=10, hour=9)
+    assert detected(kestrel) == 0
+    became(old="test_a", new="test_new")
+    assert detected(kestrel) == 1
+    made.refresh_from_db()
+    assert made.state == State.PROPOSED
 
 
 def test_it_expires_at_its_end(kestrel: Repository) -> None:
