@@ -29,8 +29,11 @@ def all_names(tests: Iterable[Test]) -> dict[int, list[Test]]:
     for alias in _aliases_of(given).select_related("old", "new").order_by("pk"):
         newest[alias.old_id] = alias.new_id
         families.setdefault(alias.new_id, {alias.new_id: alias.new})[alias.old_id] = alias.old
-    others = {number: families.get(newest.get(number, number), {}) for number in given}
-    return {number: [test, *(one for pk, one in others[number].items() if pk != number)] for number, test in given.items()}
+    named: dict[int, list[Test]] = {}
+    for number, test in given.items():
+        family = families.get(newest.get(number, number), {})
+        named[number] = [test, *(other for pk, other in family.items() if pk != number)]
+    return named
 
 
 def _aliases_of(tests: Iterable[int]) -> QuerySet[Alias]:
