@@ -27,7 +27,8 @@ _INT64 = 2**63 - 1
 
 
 class QuarantineOut(serializers.Serializer[Any]):
-    """A quarantine. `platform` is null while nobody knows which: then `said` is what was written instead."""
+    """A quarantine. `platform` is null while nobody knows which: then `said` is what was written instead. `release_*`
+    say how far its release is proven, as the hub reckoned it at `release_reckoned_at`: null where not in force."""
 
     id = serializers.UUIDField(source="public_id")
     platform = serializers.SlugField(source="platform.slug", default=None)
@@ -46,14 +47,21 @@ class QuarantineOut(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
     renewals = serializers.IntegerField()
     fix_sha = serializers.CharField()
+    release_passes = serializers.IntegerField(source="release_progress.passes", default=None)
+    release_passes_needed = serializers.IntegerField(source="release_progress.passes_needed", default=None)
+    release_days = serializers.FloatField(source="release_progress.days", default=None)
+    release_days_needed = serializers.FloatField(source="release_progress.days_needed", default=None)
+    release_missing = serializers.CharField(source="release_progress.missing", default=None)
+    release_reckoned_at = serializers.DateTimeField(source="release_progress.reckoned_at", default=None)
+    last_run_at = serializers.DateTimeField(source="release_progress.last_run_at", default=None)
     ended_at = serializers.DateTimeField()
     end_reason = serializers.CharField()
     revision = serializers.IntegerField()
 
 
 class QuarantineList(SheetView):
-    """`GET /api/v1/quarantines/?platform=&state=&owner=&cursor=&limit=&format=`: those that the caller may see, the
-    latest changed first. The filters are the page's.
+    """`GET /api/v1/quarantines/?platform=&state=&waiting=&owner=&cursor=&limit=&format=`: those that the caller may
+    see, the latest changed first. The filters are the page's.
 
     200 `{"next", "previous", "results": [...]}`, each as QuarantineOut says. 400 `malformed` names the filter.
     """

@@ -7,6 +7,7 @@ from django import forms
 from apps.core.filters import FilterForm
 from apps.platforms.models import Platform
 from apps.quarantine.enums import ReasonClass, State
+from apps.quarantine.selectors import WAITING
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
 
@@ -16,6 +17,9 @@ class QuarantineFilterForm(FilterForm):
 
     platform = forms.SlugField(required=False, max_length=80, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices])
+    waiting = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((key, words) for key, (_, words) in WAITING.items())]
+    )
     owner = forms.CharField(required=False, max_length=OWNER_MAX)
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import uuid
+from collections import Counter
 from typing import Any
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
@@ -11,6 +12,7 @@ from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
+from apps.quarantine.enums import State
 from apps.quarantine.models import FlakeEvent, Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, OPEN
 from apps.results.models import Report
@@ -34,7 +36,7 @@ def visible_to(user: Any) -> Q:
 def quarantines() -> QuerySet[Quarantine]:
     """Every quarantine with what it stands on, and the name of its first test."""
     first = Member.objects.filter(quarantine=OuterRef("pk")).order_by("test").values("test__name")[:1]
-    return Quarantine.objects.select_related("platform", "previous").annotate(first_test=Subquery(first))
+    return Quarantine.objects.select_related("platform", "previous", "progress").annotate(first_test=Subquery(first))
 
 
 def quarantine_or_404(public_id: uuid.UUID, user: Any) -> Quarantine:
@@ -72,13 +74,34 @@ def members_of(quarantine: Quarantine) -> QuerySet[Member]:
     )
 
 
+# What a quarantine waits for people to decide, by the filter's word: its state, and the words.
+WAITING: dict[str, tuple[State, str]] = {
+    "release": (State.RELEASE_PROPOSED, "to be released, or kept"),
+    "platform": (State.UNCLEAR, "for its platform's name"),
+    "start": (State.PROPOSED, "to be put in force, or declined"),
+}
+# What of it maintainers alone decide (verbs.OFFERS).
+_FOR_MAINTAINERS = ("release", "platform")
+
+
+def awaiting(user: Any) -> list[tuple[str, str, int]]:
+    """What waits for the decision of whoever may decide, where there is any: (key of WAITING, words, how many)."""
+    if not may_decide(user):
+        return []
+    states = {key: WAITING[key][0] for key in _FOR_MAINTAINERS}
+    counts = Counter(Quarantine.objects.filter(state__in=states.values()).order_by().values_list("state", flat=True))
+    return [(key, WAITING[key][1], counts[state]) for key, state in states.items() if counts[state]]
+
+
 def found(user: Any, given: dict[str, Any], *, now: datetime.datetime) -> QuerySet[Quarantine]:
-    """`listed`, narrowed by `platform` (a slug), `state` and `owner`."""
+    """`listed`, narrowed by `platform` (a slug), `state`, `owner` and `waiting` (a key of WAITING)."""
     wanted = Q()
     if slug := given.get("platform"):
         wanted &= Q(platform__slug=slug)
     if state := given.get("state"):
         wanted &= Q(state=state)
+    if waiting := given.get("waiting"):
+        wanted &= Q(state=WAITING[waiting][0])
     if owner := given.get("owner"):
         wanted &= Q(owner__iexact=owner)
     return listed(user, now=now).filter(wanted)

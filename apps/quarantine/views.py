@@ -38,12 +38,13 @@ FORMS: dict[Verb, type[forms.Form]] = {
 @public
 @require_safe
 def quarantines(request: HttpRequest) -> HttpResponse:
-    """`/quarantines/?platform=&state=&owner=&page=`: what is in quarantine, overdue first."""
+    """`/quarantines/?platform=&state=&waiting=&owner=&page=`: what is in quarantine, overdue first."""
     moment = now()
     form = quarantine_forms.QuarantineFilterForm(request.GET)
     found = selectors.found(request.user, form.given(), now=moment)
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    return render_page(request, "quarantine/quarantine_list.html", {"form": form, "page": page, "now": moment})
+    context = {"form": form, "page": page, "now": moment, "awaiting": selectors.awaiting(request.user)}
+    return render_page(request, "quarantine/quarantine_list.html", context)
 
 
 @public  # for those who may not see it, visitors among them, it does not exist

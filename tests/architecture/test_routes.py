@@ -142,7 +142,7 @@ TABLES = (
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
-    *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
+    *("quarantine/progress", "quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
