@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from apps.audit.api import DecisionList
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
-from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
+from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -47,6 +47,7 @@ urlpatterns = [
     path("reports/<uuid:public_id>/missing/", MissingView.as_view(), name="missing"),
     path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
+    path("regressions/", RegressionList.as_view(), name="regressions"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

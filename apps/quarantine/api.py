@@ -18,8 +18,9 @@ from apps.platforms.models import Platform
 from apps.platforms.selectors import platform_or_404
 from apps.quarantine import selectors, verbs
 from apps.quarantine.enums import ReasonClass, Verb
-from apps.quarantine.forms import QuarantineFilterForm
+from apps.quarantine.forms import QuarantineFilterForm, RegressionFilterForm
 from apps.quarantine.models import Member, Quarantine
+from apps.quarantine.regressions import regressions
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
 
@@ -180,3 +181,40 @@ class VerbView(APIView):
         revision = said.pop("revision")
         verbs.perform(Verb(verb), quarantine=found, revision=revision, said=said, user=user, now=now())
         return Response(_told(selectors.quarantine_or_404(public_id, user), user))
+
+
+class RegressionOut(serializers.Serializer[Any]):
+    """A test that was red in every run since `since_at`: `runs` of them, on `commits` commits. `first_report` and
+    `last_report` are ids of reports; `quarantine` is the id of the one that ended by it, null where none did."""
+
+    platform = serializers.SlugField(source="platform.slug")
+    variant = serializers.CharField()
+    test = serializers.IntegerField(source="test_id")
+    file = serializers.CharField(source="test.file")
+    class_name = serializers.CharField(source="test.class_name")
+    name = serializers.CharField(source="test.name")
+    since_at = serializers.DateTimeField()
+    first_sha = serializers.CharField(source="since.head_sha")
+    first_report = serializers.UUIDField(source="since.public_id")
+    last_at = serializers.DateTimeField()
+    last_sha = serializers.CharField()
+    last_report = serializers.UUIDField(source="last.public_id")
+    runs = serializers.IntegerField()
+    commits = serializers.IntegerField()
+    quarantine = serializers.UUIDField(source="ended")
+
+
+class RegressionList(SheetView):
+    """`GET /api/v1/regressions/?platform=&cursor=&limit=&format=`: tests that fail always, newest first, as far as the
+    caller may see their reports. The filter is the page's.
+
+    200 `{"next", "previous", "results": [...]}`, each as RegressionOut says. 400 `malformed` names the filter.
+    """
+
+    access = Open.PUBLIC
+    columns = tuple(RegressionOut().fields)
+
+    def get(self, request: Request) -> Response:
+        form = RegressionFilterForm(request.query_params)
+        read_filters(form)
+        return listed(request, regressions(request.user, form.given()), RegressionOut)

@@ -23,6 +23,12 @@ class QuarantineFilterForm(FilterForm):
     owner = forms.CharField(required=False, max_length=OWNER_MAX)
 
 
+class RegressionFilterForm(FilterForm):
+    """Which regressions the list shows."""
+
+    platform = forms.SlugField(required=False, max_length=80, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+
 def _words(label: str, help_text: str, *, required: bool = True) -> forms.CharField:
     return forms.CharField(
         label=label,

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from apps.quarantine import flake_views, interchange_views, views
+from apps.quarantine import flake_views, interchange_views, regression_views, views
 
 app_name = "quarantine"
 urlpatterns = [
     path("flakes/", flake_views.flakes, name="flakes"),
+    path("regressions/", regression_views.regression_list, name="regressions"),
     path("quarantines/", views.quarantines, name="quarantines"),
     path("quarantines/<uuid:public_id>/", views.quarantine, name="quarantine"),
     path("platforms/<slug:slug>/quarantines/new/", views.propose, name="propose"),
