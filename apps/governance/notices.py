@@ -1,4 +1,5 @@
-"""E-mails about proposals and alarms: rows first, sent by a task after the commit, so that a crash loses none.
+"""E-mails about proposals, alarms and events of the log: rows first, sent by a task after the commit, so that a crash
+loses none.
 
 Each is sent at least once. A worker that dies between the mail server's yes and the row that says so is the one way
 to a second copy; both copies then carry the same Message-ID, by which most readers show one.
@@ -14,16 +15,20 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
+from apps.audit.enums import Action
+from apps.audit.models import Event
+from apps.audit.selectors import body_of
 from apps.core import clock, outbox
 from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
-from apps.governance.letters import Letter, alarm_letter, letter
+from apps.governance.letters import Letter, alarm_letter, event_letter, letter
 from apps.governance.models import Notice, Transition
 from apps.governance.topics import NOTICE_PENDING
 from apps.platforms.enums import AlarmKind
@@ -62,6 +67,16 @@ def announce_alarm(alarm_pk: int, *, now: datetime.datetime) -> None:
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
 
+def announce_event(event: Event, *, readers: QuerySet[User], link: str, now: datetime.datetime) -> int:
+    """Write the rows for whoever is told of an event of the log (letters.NEXT says of which), in its transaction, and
+    wake the task that sends them. `link`: the path of the page that shows more. Returns how many are told; who has no
+    e-mail address is not."""
+    told = readers.filter(is_active=True).exclude(email="").order_by("pk")
+    notices = Notice.objects.bulk_create([Notice(event=event, link=link, user=one, **_due(now)) for one in told])
+    wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
+    return len(notices)
+
+
 def _due(now: datetime.datetime) -> dict[str, datetime.datetime]:
     """The times of a new row: its first attempt is due."""
     return {"changed_at": clock.real(now), "next_attempt_at": clock.real(now)}
@@ -75,7 +90,7 @@ def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None
     """
     if not outbox.begin(Notice.objects.filter(pk=notice_pk, next_attempt_at__lte=clock.real(now)), now=now):
         return None
-    notice = Notice.objects.select_related("transition__proposal", "alarm", "user").get(pk=notice_pk)
+    notice = Notice.objects.select_related("transition__proposal", "alarm", "event", "user").get(pk=notice_pk)
     try:
         error = "" if _send(notice) else "nobody to write to"
         is_final = bool(error)
@@ -97,7 +112,7 @@ def _send(notice: Notice) -> bool:
     address = _address(notice)
     if not address:
         return False
-    written = _of_alarm(notice.alarm) if notice.alarm else _of_transition(notice.transition)
+    written = _written(notice)
     EmailMessage(
         written.subject,
         written.body,
@@ -110,8 +125,27 @@ def _send(notice: Notice) -> bool:
     return True
 
 
+def _written(notice: Notice) -> Letter:
+    if notice.alarm:
+        return _of_alarm(notice.alarm)
+    if notice.event:
+        return _of_event(notice.event, notice.link)
+    return _of_transition(notice.transition)
+
+
+def _of_event(event: Event, link: str) -> Letter:
+    body = body_of(event)
+    return event_letter(
+        action=Action(event.action),
+        summary=body["summary"],
+        reason=body["reason"],
+        at=event.at,
+        link=settings.BASE_URL + link,
+    )
+
+
 def _of_transition(transition: Transition | None) -> Letter:
-    assert transition is not None, "a notice is about a transition or an alarm"
+    assert transition is not None, "a notice is about a transition, an alarm or an event"
     proposal = transition.proposal
     return letter(
         Verb(transition.verb),

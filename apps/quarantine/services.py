@@ -13,11 +13,13 @@ from django.db.models import F
 from django.urls import reverse
 
 from apps.audit.enums import Action
+from apps.audit.models import Event
 from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
 from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
 from apps.quarantine import rules as rule_versions
+from apps.quarantine.announcing import announce
 from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import PLACEHOLDERS, Rules, next_state
@@ -312,7 +314,7 @@ def release(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor,
 
 
 def end(*, quarantine: Quarantine, verb: Verb, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
-    """The ends that time and evidence bring: EXPIRE, VANISH, BREAK."""
+    """The ends that time and evidence bring: EXPIRE, VANISH, BREAK. Of the last its platform's people are told."""
     if verb not in (Verb.EXPIRE, Verb.VANISH, Verb.BREAK):
         raise ValueError(f"{verb} ends no quarantine")
     return _end(quarantine, verb, quarantine.revision, reason, actor, now)
@@ -356,7 +358,9 @@ def _end(
         moved = _move(quarantine, verb, revision, now, ended_at=now, end_reason=reason)
         Member.objects.filter(quarantine=quarantine).update(is_open=False)
         move_end(source=SOURCE, source_id=str(moved.public_id), until_at=now, now=now)
-        _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
+        event = _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
+        if verb is Verb.BREAK and moved.platform is not None:
+            announce(event, platform=moved.platform, link=url_of(moved), now=now)
     return moved
 
 
@@ -502,15 +506,15 @@ def is_public(platform: Platform | None) -> bool:
     return platform.kind == Platform.Kind.IN_TREE or platform.repositories.filter(level__gte=PUBLIC_FROM).exists()
 
 
-def _note(quarantine: Quarantine, verb: Verb, actor: Actor, now: datetime.datetime, summary: str, reason: str) -> None:
-    _record(quarantine, ACTIONS[verb], actor, now, summary, reason)
+def _note(quarantine: Quarantine, verb: Verb, actor: Actor, now: datetime.datetime, summary: str, reason: str) -> Event:
+    return _record(quarantine, ACTIONS[verb], actor, now, summary, reason)
 
 
 def _record(
     quarantine: Quarantine, action: Action, actor: Actor, now: datetime.datetime, summary: str, reason: str
-) -> None:
+) -> Event:
     quarantine.refresh_from_db()
-    record(
+    return record(
         action=action,
         actor=actor,
         subject=subject_of(quarantine),

@@ -5,20 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from apps.audit.models import Event
+from apps.governance.models import Notice
 from apps.platforms.models import Repository
 from apps.quarantine import detection, services, sweep
-from apps.quarantine.enums import Source, State
+from apps.quarantine.enums import Source, State, Verb
 from apps.quarantine.models import Member, Quarantine, Streak
 from apps.quarantine.policy import HUB, UPSTREAM, Entry, Seen
 from apps.quarantine.proofs import proof_of
 from apps.relay.models import Commit
 from apps.results.aliases import alias_test
 from apps.results.models import Test
-from tests.factories.listing import TESTS, listed, member_of
+from tests.factories.listing import TESTS, listed, member_of, user
+from tests.factories.tests import catalogued
+from tests.governance.test_notices import send_all
 from tests.live import ClonedDatabase
 from tests.quarantine.test_evidence import GREEN, HOUR, NOW, RED, came
+from tests.quarantine.test_services import in_force as services_in_force
 from tests.results.reporter import ended, failing, passing
 
 DAY = 24 * HOUR
@@ -320,3 +325,59 @@ def test_it_vanishes_when_no_report_names_it_for_thirty_days(kestrel: Repository
     assert sweep.vanish(now=NOW + 39 * DAY) == 0
     assert Member.objects.get(quarantine=made).last_seen_at == NOW + 10 * DAY
     assert (sweep.vanish(now=NOW + 41 * DAY), records()) == (1, [(["test_a"], "vanished")])
+
+
+# --- who is told --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("level", "told"), [(2, ["ada", "grace"]), (1, ["grace"])])
+def test_a_quarantine_that_ends_as_broken_is_announced(kestrel: Repository, level: int, told: list[str]) -> None:
+    Repository.objects.update(level=level)
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    member_of(kestrel.platform, username="silent", email="")
+    member_of(kestrel.platform, username="gone", email="gone@kestrel.example", is_active=False)
+    user(username="ada", github_login="Ada", email="ada@kestrel.example")
+    user(username="mona", github_login="", email="mona@elsewhere.example")
+    for commit in (1, 2):
+        flaked(kestrel, "test_a", commit=commit, hour=commit, level=level)
+    detected(kestrel)
+    in_force(kestrel, NOW + 2 * HOUR)
+    for commit in range(3, 8):
+        came(kestrel, RED, head_sha=sha(commit), hour=commit, level=level)
+    assert not Notice.objects.exists()
+    detected(kestrel)
+    made = Quarantine.objects.get()
+    sent = send_all()
+    assert sorted(message.to[0].partition("@")[0] for message in sent) == told
+    assert {(message.subject, message.body) for message in sent} == {
+        (
+            "[AccelHub] Ended: fails always: test_foo TestFoo test_a on torch (default)",
+            "Ended: fails always: test_foo TestFoo test_a on torch (default)\n\n"
+            f"Why:\n\n> {made.end_reason}\n\n"
+            "Next: whoever looks after the test mends it, or what it tests. Its failures count again.\n\n"
+            f"{settings.BASE_URL}/quarantines/{made.public_id}/\n\n"
+            f"--\nAccelHub, as of {NOW + DAY:%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this.\n",
+        )
+    }
+    assert (detected(kestrel), send_all()) == (0, [])
+
+
+def test_what_expires_is_not_announced(kestrel: Repository) -> None:
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    made = quarantined(kestrel)
+    assert made.expires_at is not None
+    assert (sweep.expire(now=made.expires_at), Notice.objects.count()) == (1, 0)
+
+
+def test_hostile_names_make_a_letter_all_the_same(kestrel: Repository) -> None:
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    hostile = catalogued("test_x\r\nBcc: all@elsewhere.example\n" + "y" * 500)
+    made = services_in_force(kestrel.platform, hostile)
+    services.end(quarantine=made, verb=Verb.BREAK, reason="red\r\nin every run", actor=TESTS, now=NOW + HOUR)
+    (message,) = send_all()
+    assert message.subject.startswith("[AccelHub] Ended: fails always: test_x TestX test_x")
+    assert (len(message.subject) < 170, "\n" in message.subject, message.recipients()) == (
+        True,
+        False,
+        ["grace@kestrel.example"],
+    )
