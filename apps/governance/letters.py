@@ -4,12 +4,13 @@ page would hide."""
 import datetime
 from dataclasses import dataclass
 
-from apps.audit.enums import Action
 from apps.governance.enums import Party, State, Verb
 from apps.governance.policy import NEXT_ACTOR, PROPOSED_LEVEL
 from apps.platforms.enums import AlarmKind
 from apps.platforms.policy import LEVELS
 from apps.platforms.sync_policy import GUARDS
+
+_SUBJECT_MAX = 150
 
 
 @dataclass(frozen=True)
@@ -87,18 +88,17 @@ def alarm_letter(*, kind: AlarmKind, detail: str, at: datetime.datetime, link: s
     return Letter(f"[AccelHub] Allowlist file not taken: {kind.label}", "\n\n".join(parts) + "\n")
 
 
-# The events that are written about, each with what its readers do next.
-NEXT: dict[Action, str] = {
-    Action.QUARANTINE_BROKEN: "whoever looks after the test mends it, or what it tests. Its failures count again.",
-}
-_SUBJECT_MAX = 150
-
-
-def event_letter(*, action: Action, summary: str, reason: str, at: datetime.datetime, link: str) -> Letter:
-    """What an event of the log says to whoever is told of it. Raises KeyError for one that NEXT does not have."""
+def broken_letter(*, summary: str, reason: str, at: datetime.datetime, link: str) -> Letter:
+    """What the end of a quarantine whose test fails always says to the platform's people."""
     # Names of tests may hold anything, a heading no line breaks.
     summary = " ".join(summary.split())
-    parts = [summary, f"Why:\n\n{_quoted(reason)}", f"Next: {NEXT[action]}", link, _foot(at)]
+    parts = [
+        summary,
+        f"Why:\n\n{_quoted(reason)}",
+        "Next: whoever looks after the test mends it, or what it tests. Its failures count again.",
+        link,
+        _foot(at),
+    ]
     title = summary if len(summary) <= _SUBJECT_MAX else f"{summary[: _SUBJECT_MAX - 1]}…"
     return Letter(f"[AccelHub] {title}", "\n\n".join(parts) + "\n")
 

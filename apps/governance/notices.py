@@ -15,12 +15,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
-from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core import clock, outbox
@@ -28,12 +26,14 @@ from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
-from apps.governance.letters import Letter, alarm_letter, event_letter, letter
+from apps.governance.letters import Letter, alarm_letter, broken_letter, letter
 from apps.governance.models import Notice, Transition
 from apps.governance.topics import NOTICE_PENDING
 from apps.platforms.enums import AlarmKind
 from apps.platforms.models import AllowlistAlarm
 from apps.platforms.selectors import edit_of_decision
+from apps.quarantine.models import Quarantine
+from apps.quarantine.selectors import readers_of
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +67,13 @@ def announce_alarm(alarm_pk: int, *, now: datetime.datetime) -> None:
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
 
-def announce_event(event: Event, *, readers: QuerySet[User], link: str, now: datetime.datetime) -> int:
-    """Write the rows for whoever is told of an event of the log (letters.NEXT says of which), in its transaction, and
-    wake the task that sends them. `link`: the path of the page that shows more. Returns how many are told; who has no
-    e-mail address is not."""
-    told = readers.filter(is_active=True).exclude(email="").order_by("pk")
-    notices = Notice.objects.bulk_create([Notice(event=event, link=link, user=one, **_due(now)) for one in told])
+def announce_broken(event_seq: int, *, now: datetime.datetime) -> None:
+    """Write the rows for whoever is told that a quarantine's test fails always, by its event of the log, and wake the
+    task that sends them."""
+    event = Event.objects.get(seq=event_seq)
+    readers = readers_of(Quarantine.objects.get(public_id=event.subject_id)).exclude(email="").order_by("pk")
+    notices = Notice.objects.bulk_create([Notice(event_seq=event.seq, user=one, **_due(now)) for one in readers])
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
-    return len(notices)
 
 
 def _due(now: datetime.datetime) -> dict[str, datetime.datetime]:
@@ -90,7 +89,7 @@ def send_notice(*, notice_pk: int, now: datetime.datetime) -> NoticeState | None
     """
     if not outbox.begin(Notice.objects.filter(pk=notice_pk, next_attempt_at__lte=clock.real(now)), now=now):
         return None
-    notice = Notice.objects.select_related("transition__proposal", "alarm", "event", "user").get(pk=notice_pk)
+    notice = Notice.objects.select_related("transition__proposal", "alarm", "user").get(pk=notice_pk)
     try:
         error = "" if _send(notice) else "nobody to write to"
         is_final = bool(error)
@@ -128,20 +127,15 @@ def _send(notice: Notice) -> bool:
 def _written(notice: Notice) -> Letter:
     if notice.alarm:
         return _of_alarm(notice.alarm)
-    if notice.event:
-        return _of_event(notice.event, notice.link)
+    if notice.event_seq is not None:
+        return _of_event(Event.objects.get(seq=notice.event_seq))
     return _of_transition(notice.transition)
 
 
-def _of_event(event: Event, link: str) -> Letter:
+def _of_event(event: Event) -> Letter:
     body = body_of(event)
-    return event_letter(
-        action=Action(event.action),
-        summary=body["summary"],
-        reason=body["reason"],
-        at=event.at,
-        link=settings.BASE_URL + link,
-    )
+    link = settings.BASE_URL + reverse("quarantine:quarantine", args=[event.subject_id])
+    return broken_letter(summary=body["summary"], reason=body["reason"], at=event.at, link=link)
 
 
 def _of_transition(transition: Transition | None) -> Letter:

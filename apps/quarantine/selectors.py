@@ -5,9 +5,12 @@ import uuid
 from collections import Counter
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Lower
 from django.http import Http404
 
+from apps.accounts.models import User
 from apps.core.permissions import Permission
 from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import PUBLIC_FROM
@@ -58,6 +61,17 @@ def may_change(user: Any, platform: Platform | None) -> bool:
 def may_decide(user: Any) -> bool:
     """Whether caps do not bind the user, who releases and refuses releases."""
     return bool(user.is_authenticated and user.is_active and user.may(Permission.QUARANTINE_DECIDE))
+
+
+def readers_of(quarantine: Quarantine) -> QuerySet[User]:
+    """Whom it concerns: its platform's members, and, where it is public, the oncalls of the platform's repositories, as
+    far as they have signed in here."""
+    concerned = Q(memberships__platform=quarantine.platform_id)
+    if Quarantine.objects.filter(visible_to(AnonymousUser()), pk=quarantine.pk).exists():
+        lists = Repository.objects.filter(platform=quarantine.platform_id).values_list("oncalls", flat=True)
+        concerned |= Q(login__in={login.lower() for oncalls in lists for login in oncalls})
+    found = User.objects.alias(login=Lower("github_login")).filter(concerned).values("pk")
+    return User.objects.filter(pk__in=found, is_active=True)
 
 
 def listed(user: Any, *, now: datetime.datetime) -> QuerySet[Quarantine]:

@@ -16,14 +16,15 @@ from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
+from apps.core.wakeups import wake
 from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
 from apps.quarantine import rules as rule_versions
-from apps.quarantine.announcing import announce
 from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import PLACEHOLDERS, Rules, next_state
 from apps.quarantine.room import SOURCE, earlier_of, last_report, room_of
+from apps.quarantine.topics import QUARANTINE_BROKEN
 from apps.results.exclusions import exclude, fits, move_end, parts_of
 from apps.results.models import Test
 from apps.results.namesakes import all_numbers
@@ -359,8 +360,8 @@ def _end(
         Member.objects.filter(quarantine=quarantine).update(is_open=False)
         move_end(source=SOURCE, source_id=str(moved.public_id), until_at=now, now=now)
         event = _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
-        if verb is Verb.BREAK and moved.platform is not None:
-            announce(event, platform=moved.platform, link=url_of(moved), now=now)
+        if verb is Verb.BREAK:
+            wake(QUARANTINE_BROKEN, [str(event.seq)], now=now)
     return moved
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core import mail
 
 from apps.audit.models import Event
-from apps.governance.models import Notice
+from apps.core import wakeups
+from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.quarantine import detection, services, sweep
 from apps.quarantine.enums import Source, State, Verb
@@ -330,6 +332,13 @@ def test_it_vanishes_when_no_report_names_it_for_thirty_days(kestrel: Repository
 # --- who is told --------------------------------------------------------------------------------------------------
 
 
+def announced() -> list[mail.EmailMessage]:
+    """The e-mails that the ends of quarantines become."""
+    Wakeup.objects.exclude(topic="quarantine_broken").delete()
+    wakeups.drain()
+    return send_all()
+
+
 @pytest.mark.parametrize(("level", "told"), [(2, ["ada", "grace"]), (1, ["grace"])])
 def test_a_quarantine_that_ends_as_broken_is_announced(kestrel: Repository, level: int, told: list[str]) -> None:
     Repository.objects.update(level=level)
@@ -344,10 +353,10 @@ def test_a_quarantine_that_ends_as_broken_is_announced(kestrel: Repository, leve
     in_force(kestrel, NOW + 2 * HOUR)
     for commit in range(3, 8):
         came(kestrel, RED, head_sha=sha(commit), hour=commit, level=level)
-    assert not Notice.objects.exists()
+    assert announced() == []
     detected(kestrel)
     made = Quarantine.objects.get()
-    sent = send_all()
+    sent = announced()
     assert sorted(message.to[0].partition("@")[0] for message in sent) == told
     assert {(message.subject, message.body) for message in sent} == {
         (
@@ -359,14 +368,14 @@ def test_a_quarantine_that_ends_as_broken_is_announced(kestrel: Repository, leve
             f"--\nAccelHub, as of {NOW + DAY:%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this.\n",
         )
     }
-    assert (detected(kestrel), send_all()) == (0, [])
+    assert (detected(kestrel), announced()) == (0, [])
 
 
 def test_what_expires_is_not_announced(kestrel: Repository) -> None:
     member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
     made = quarantined(kestrel)
     assert made.expires_at is not None
-    assert (sweep.expire(now=made.expires_at), Notice.objects.count()) == (1, 0)
+    assert (sweep.expire(now=made.expires_at), announced()) == (1, [])
 
 
 def test_hostile_names_make_a_letter_all_the_same(kestrel: Repository) -> None:
@@ -374,7 +383,7 @@ def test_hostile_names_make_a_letter_all_the_same(kestrel: Repository) -> None:
     hostile = catalogued("test_x\r\nBcc: all@elsewhere.example\n" + "y" * 500)
     made = services_in_force(kestrel.platform, hostile)
     services.end(quarantine=made, verb=Verb.BREAK, reason="red\r\nin every run", actor=TESTS, now=NOW + HOUR)
-    (message,) = send_all()
+    (message,) = announced()
     assert message.subject.startswith("[AccelHub] Ended: fails always: test_x TestX test_x")
     assert (len(message.subject) < 170, "\n" in message.subject, message.recipients()) == (
         True,
