@@ -6,7 +6,7 @@ from apps.audit.api import DecisionList
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
-from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
+from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
@@ -52,6 +52,7 @@ urlpatterns = [
     path("reports/<uuid:public_id>/missing/", MissingView.as_view(), name="missing"),
     path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
+    path("regressions/", RegressionList.as_view(), name="regressions"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

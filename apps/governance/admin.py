@@ -35,9 +35,9 @@ class TransitionAdmin(ReadOnly):
 
 @admin.register(Notice, site=site)
 class NoticeAdmin(ReadOnly):
-    list_display = ("transition", "user", "state", "attempts", "changed_at", "told")
+    list_display = ("transition", "alarm", "event_seq", "user", "state", "attempts", "changed_at", "told")
     list_filter = ("state",)
-    list_select_related = ("transition__proposal", "user")
+    list_select_related = ("transition__proposal", "alarm", "user")
     search_fields = ("transition__proposal__full_name",)
     exclude = ("error",)
     readonly_fields = ("told",)

@@ -8,7 +8,9 @@ class GovernanceConfig(AppConfig):
         from apps.core.wakeups import register
         from apps.governance import tasks, topics
         from apps.platforms import topics as platform_topics
+        from apps.quarantine.topics import QUARANTINE_BROKEN
 
         register(topics.NOTICE_PENDING, tasks.enqueue_notices)
         register(platform_topics.DECISION_PUT_BACK, tasks.put_back_proposals)
         register(platform_topics.ALLOWLIST_ALARM, tasks.announce_alarms)
+        register(QUARANTINE_BROKEN, tasks.announce_broken)

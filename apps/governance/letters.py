@@ -1,4 +1,5 @@
-"""The e-mails about proposals and alarms: pure text. What, who acts next, the link; nothing that a page would hide."""
+"""The e-mails about proposals, alarms and events of the log: pure text. What, who acts next, the link; nothing that a
+page would hide."""
 
 import datetime
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from apps.governance.policy import NEXT_ACTOR, PROPOSED_LEVEL
 from apps.platforms.enums import AlarmKind
 from apps.platforms.policy import LEVELS
 from apps.platforms.sync_policy import GUARDS
+
+_SUBJECT_MAX = 150
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,21 @@ def alarm_letter(*, kind: AlarmKind, detail: str, at: datetime.datetime, link: s
         _foot(at),
     ]
     return Letter(f"[AccelHub] Allowlist file not taken: {kind.label}", "\n\n".join(parts) + "\n")
+
+
+def broken_letter(*, summary: str, reason: str, at: datetime.datetime, link: str) -> Letter:
+    """What the end of a quarantine whose test fails always says to the platform's people."""
+    # Names of tests may hold anything, a heading no line breaks.
+    summary = " ".join(summary.split())
+    parts = [
+        summary,
+        f"Why:\n\n{_quoted(reason)}",
+        "Next: whoever looks after the test mends it, or what it tests. Its failures count again.",
+        link,
+        _foot(at),
+    ]
+    title = summary if len(summary) <= _SUBJECT_MAX else f"{summary[: _SUBJECT_MAX - 1]}…"
+    return Letter(f"[AccelHub] {title}", "\n\n".join(parts) + "\n")
 
 
 def _foot(at: datetime.datetime) -> str:

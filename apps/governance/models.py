@@ -135,7 +135,8 @@ class Transition(models.Model):
 
 
 class Notice(models.Model):
-    """One e-mail to one reader about one transition, or one alarm: to `user`, or to the proposal's contact.
+    """One e-mail to one reader about one transition, one alarm, or one event of the log: to `user`, or to the
+    proposal's contact.
 
     The row exists before the e-mail leaves; addresses are looked up when it does, and are not copied here.
     """
@@ -143,6 +144,7 @@ class Notice(models.Model):
     public_id = models.UUIDField(default=public_id, unique=True, editable=False)
     transition = models.ForeignKey(Transition, on_delete=models.CASCADE, related_name="notices", null=True, blank=True)
     alarm = models.ForeignKey(AllowlistAlarm, on_delete=models.CASCADE, related_name="notices", null=True, blank=True)
+    event_seq = models.BigIntegerField(null=True, blank=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
     state = models.CharField(max_length=20, choices=NoticeState.choices, default=NoticeState.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -154,11 +156,12 @@ class Notice(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["transition", "alarm", "user"], nulls_distinct=False, name="governance_notice_once"
+                fields=["transition", "alarm", "event_seq", "user"], nulls_distinct=False, name="governance_notice_once"
             ),
             models.CheckConstraint(
-                condition=Q(transition__isnull=False, alarm=None)
-                | Q(transition=None, alarm__isnull=False, user__isnull=False),
+                condition=Q(transition__isnull=False, alarm=None, event_seq=None)
+                | Q(transition=None, alarm__isnull=False, event_seq=None, user__isnull=False)
+                | Q(transition=None, alarm=None, event_seq__isnull=False, user__isnull=False),
                 name="governance_notice_about_one",
             ),
             models.CheckConstraint(condition=Q(state__in=NoticeState.values), name="governance_notice_state"),
@@ -174,7 +177,7 @@ class Notice(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.transition or self.alarm} to {self.user or 'the contact'}"
+        return f"{self.transition or self.alarm or f'event {self.event_seq}'} to {self.user or 'the contact'}"
 
 
 from apps.governance.models_evaluation import NightlyEvaluation  # noqa: E402

@@ -1,4 +1,5 @@
-"""E-mails about proposals and alarms: rows first, sent by a task after the commit, so that a crash loses none.
+"""E-mails about proposals, alarms and events of the log: rows first, sent by a task after the commit, so that a crash
+loses none.
 
 Each is sent at least once. A worker that dies between the mail server's yes and the row that says so is the one way
 to a second copy; both copies then carry the same Message-ID, by which most readers show one.
@@ -18,17 +19,21 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
+from apps.audit.models import Event
+from apps.audit.selectors import body_of
 from apps.core import clock, outbox
 from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
-from apps.governance.letters import Letter, alarm_letter, letter
+from apps.governance.letters import Letter, alarm_letter, broken_letter, letter
 from apps.governance.models import Notice, Transition
 from apps.governance.topics import NOTICE_PENDING
 from apps.platforms.enums import AlarmKind
 from apps.platforms.models import AllowlistAlarm
 from apps.platforms.selectors import edit_of_decision
+from apps.quarantine.models import Quarantine
+from apps.quarantine.selectors import readers_of
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +64,15 @@ def announce_alarm(alarm_pk: int, *, now: datetime.datetime) -> None:
     """Write the rows for whoever looks after the allowlist, and wake the task that sends them."""
     readers = holders(Permission.ALLOWLIST_VIEW).exclude(email="")
     notices = Notice.objects.bulk_create([Notice(alarm_id=alarm_pk, user=reader, **_due(now)) for reader in readers])
+    wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
+
+
+def announce_broken(event_seq: int, *, now: datetime.datetime) -> None:
+    """Write the rows for whoever is told that a quarantine's test fails always, by its event of the log, and wake the
+    task that sends them."""
+    event = Event.objects.get(seq=event_seq)
+    readers = readers_of(Quarantine.objects.get(public_id=event.subject_id)).exclude(email="").order_by("pk")
+    notices = Notice.objects.bulk_create([Notice(event_seq=event.seq, user=one, **_due(now)) for one in readers])
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
 
@@ -97,7 +111,7 @@ def _send(notice: Notice) -> bool:
     address = _address(notice)
     if not address:
         return False
-    written = _of_alarm(notice.alarm) if notice.alarm else _of_transition(notice.transition)
+    written = _written(notice)
     EmailMessage(
         written.subject,
         written.body,
@@ -110,8 +124,22 @@ def _send(notice: Notice) -> bool:
     return True
 
 
+def _written(notice: Notice) -> Letter:
+    if notice.alarm:
+        return _of_alarm(notice.alarm)
+    if notice.event_seq is not None:
+        return _of_event(Event.objects.get(seq=notice.event_seq))
+    return _of_transition(notice.transition)
+
+
+def _of_event(event: Event) -> Letter:
+    body = body_of(event)
+    link = settings.BASE_URL + reverse("quarantine:quarantine", args=[event.subject_id])
+    return broken_letter(summary=body["summary"], reason=body["reason"], at=event.at, link=link)
+
+
 def _of_transition(transition: Transition | None) -> Letter:
-    assert transition is not None, "a notice is about a transition or an alarm"
+    assert transition is not None, "a notice is about a transition, an alarm or an event"
     proposal = transition.proposal
     return letter(
         Verb(transition.verb),

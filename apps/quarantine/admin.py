@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
-from apps.quarantine.models import FlakeEvent, Member, Quarantine, Reading, RuleVersion, Streak
+from apps.quarantine.models import FlakeEvent, Member, Progress, Quarantine, Reading, RuleVersion, Streak
 from apps.quarantine.selectors import visible_to
 from apps.results.models import Report
 from apps.results.report_selectors import PUBLIC
@@ -42,6 +42,13 @@ class MemberAdmin(OfPublic):
     list_display = ("quarantine", "test", "is_open", "last_seen_at")
     list_filter = ("is_open",)
     list_select_related = ("quarantine__platform", "test")
+
+
+@admin.register(Progress, site=site)
+class ProgressAdmin(OfPublic):
+    on_quarantine = "quarantine"
+    list_display = ("quarantine", "passes", "passes_needed", "reds", "hours", "missing", "last_run_at", "reckoned_at")
+    list_select_related = ("quarantine__platform",)
 
 
 @admin.register(FlakeEvent, site=site)

@@ -18,9 +18,10 @@ from apps.platforms.models import Platform
 from apps.platforms.selectors import platform_or_404
 from apps.quarantine import selectors, verbs
 from apps.quarantine.enums import ReasonClass, Verb
-from apps.quarantine.forms import QuarantineFilterForm
+from apps.quarantine.forms import QuarantineFilterForm, RegressionFilterForm
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.naming import resolved
+from apps.quarantine.regressions import regressions
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
 
@@ -29,7 +30,8 @@ NAME_MAX = 1_000
 
 
 class QuarantineOut(serializers.Serializer[Any]):
-    """A quarantine. `platform` is null while nobody knows which: then `said` is what was written instead."""
+    """A quarantine. `platform` is null while nobody knows which: then `said` is what was written instead. `release_*`
+    say how far its release is proven, as the hub reckoned it at `release_reckoned_at`: null where not in force."""
 
     id = serializers.UUIDField(source="public_id")
     platform = serializers.SlugField(source="platform.slug", default=None)
@@ -48,14 +50,21 @@ class QuarantineOut(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
     renewals = serializers.IntegerField()
     fix_sha = serializers.CharField()
+    release_passes = serializers.IntegerField(source="release_progress.passes", default=None)
+    release_passes_needed = serializers.IntegerField(source="release_progress.passes_needed", default=None)
+    release_days = serializers.FloatField(source="release_progress.days", default=None)
+    release_days_needed = serializers.FloatField(source="release_progress.days_needed", default=None)
+    release_missing = serializers.CharField(source="release_progress.missing", default=None)
+    release_reckoned_at = serializers.DateTimeField(source="release_progress.reckoned_at", default=None)
+    last_run_at = serializers.DateTimeField(source="release_progress.last_run_at", default=None)
     ended_at = serializers.DateTimeField()
     end_reason = serializers.CharField()
     revision = serializers.IntegerField()
 
 
 class QuarantineList(SheetView):
-    """`GET /api/v1/quarantines/?platform=&state=&owner=&cursor=&limit=&format=`: those that the caller may see, the
-    latest changed first. The filters are the page's.
+    """`GET /api/v1/quarantines/?platform=&state=&waiting=&owner=&cursor=&limit=&format=`: those that the caller may
+    see, the latest changed first. The filters are the page's.
 
     200 `{"next", "previous", "results": [...]}`, each as QuarantineOut says. 400 `malformed` names the filter.
     """
@@ -180,3 +189,40 @@ class VerbView(APIView):
         revision = said.pop("revision")
         verbs.perform(Verb(verb), quarantine=found, revision=revision, said=said, user=user, now=now())
         return Response(_told(selectors.quarantine_or_404(public_id, user), user))
+
+
+class RegressionOut(serializers.Serializer[Any]):
+    """A test that was red in every run since `since_at`: `runs` of them, on `commits` commits. `first_report` and
+    `last_report` are ids of reports; `quarantine` is the id of the one that ended by it, null where none did."""
+
+    platform = serializers.SlugField(source="platform.slug")
+    variant = serializers.CharField()
+    test = serializers.IntegerField(source="test_id")
+    file = serializers.CharField(source="test.file")
+    class_name = serializers.CharField(source="test.class_name")
+    name = serializers.CharField(source="test.name")
+    since_at = serializers.DateTimeField()
+    first_sha = serializers.CharField(source="since.head_sha")
+    first_report = serializers.UUIDField(source="since.public_id")
+    last_at = serializers.DateTimeField()
+    last_sha = serializers.CharField()
+    last_report = serializers.UUIDField(source="last.public_id")
+    runs = serializers.IntegerField()
+    commits = serializers.IntegerField()
+    quarantine = serializers.UUIDField(source="ended")
+
+
+class RegressionList(SheetView):
+    """`GET /api/v1/regressions/?platform=&cursor=&limit=&format=`: tests that fail always, newest first, as far as the
+    caller may see their reports. The filter is the page's.
+
+    200 `{"next", "previous", "results": [...]}`, each as RegressionOut says. 400 `malformed` names the filter.
+    """
+
+    access = Open.PUBLIC
+    columns = tuple(RegressionOut().fields)
+
+    def get(self, request: Request) -> Response:
+        form = RegressionFilterForm(request.query_params)
+        read_filters(form)
+        return listed(request, regressions(request.user, form.given()), RegressionOut)

@@ -23,6 +23,7 @@ from apps.relay.graph_selectors import place_of
 from apps.relay.models import Commit
 from apps.results.exclusions import fits
 from apps.results.models import Alias, Test
+from apps.results.namesakes import all_names, all_numbers, newest_names
 
 log = logging.getLogger(__name__)
 
@@ -118,20 +119,22 @@ def entries_of(place: Place, flakes: dict[int, list[Flake]], rules: Rules, now: 
 
 def _raised(place: Place) -> set[int]:
     raised = Streak.objects.filter(platform=place.platform, variant=place.variant, is_raised=True)
-    return set(raised.values_list("test_id", flat=True))
+    return all_numbers(raised.values_list("test_id", flat=True))
 
 
 def _standing(place: Place, tests: Iterable[int]) -> set[int]:
-    """Those of these tests that stand in an open record, by name or by its pattern."""
+    """The tests that stand in an open record; those of `tests` too that its pattern fits. By each of their names."""
     of_place = {"platform": place.platform, "variant": place.variant}
-    members = set(Member.objects.filter(**of_place, is_open=True).values_list("test_id", flat=True))
+    members = all_numbers(Member.objects.filter(**of_place, is_open=True).values_list("test_id", flat=True))
     patterns = list(
         Quarantine.objects.filter(**of_place, state__in=OPEN).exclude(pattern="").values_list("pattern", flat=True)
     )
     if not patterns:
         return members
-    rows = Test.objects.filter(pk__in=list(tests))
-    return members | {test.pk for test in rows if any(fits(pattern, test) for pattern in patterns)}
+    named = all_names(Test.objects.filter(pk__in=list(tests)))
+    return members | {
+        number for number, names in named.items() if any(fits(pattern, name) for pattern in patterns for name in names)
+    }
 
 
 def _decided(place: Place, tests: Iterable[int]) -> dict[int, datetime.datetime]:
@@ -139,11 +142,12 @@ def _decided(place: Place, tests: Iterable[int]) -> dict[int, datetime.datetime]
     members = Member.objects.filter(
         platform=place.platform,
         variant=place.variant,
-        test__in=list(tests),
+        test__in=all_numbers(tests),
         quarantine__state__in=[State.DECLINED, State.RELEASED],
     )
-    ordered = members.order_by("quarantine__ended_at").values_list("test_id", "quarantine__ended_at")
-    return {test: at for test, at in ordered if at is not None}
+    ordered = list(members.order_by("quarantine__ended_at").values_list("test_id", "quarantine__ended_at"))
+    newest = newest_names(test for test, _ in ordered)
+    return {newest[test]: at for test, at in ordered if at is not None}
 
 
 # --- what follows -----------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def _reopen(place: Place, flakes: dict[int, list[Flake]], now: datetime.datetime
     for quarantine in released.order_by("pk"):
         again = [
             flake
-            for test in quarantine.members.values_list("test_id", flat=True)
+            for test in set(newest_names(quarantine.members.values_list("test_id", flat=True)).values())
             for flake in flakes.get(test, [])
             if _is_new(flake, quarantine)
         ]
@@ -231,11 +235,12 @@ def end_broken(place: Place, now: datetime.datetime) -> int:
         Q(state__in=EFFECTIVE) | Q(state=State.PROPOSED, source=Source.HUB),
         platform=place.platform,
         variant=place.variant,
-        members__test__in=raised.values("test"),
+        members__test__in=_raised(place),
     )
     changed = 0
     for quarantine in found.distinct().order_by("pk"):
-        worst = raised.filter(test__in=quarantine.members.values("test")).select_related("test").order_by("pk")[0]
+        tests = all_numbers(quarantine.members.values_list("test_id", flat=True))
+        worst = raised.filter(test__in=tests).select_related("test").order_by("pk")[0]
         reason = (
             f"{str(worst.test)[:150]} was red in every run since {worst.since_at:%Y-%m-%d %H:%M}, {worst.runs} on "
             f"{worst.commits} commits: a regression, no flake."

@@ -27,6 +27,7 @@ from apps.results import catalogue, outcomes
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.formats.cases import evidence_of
 from apps.results.models import Reason, Report
+from apps.results.namesakes import newest_names
 from apps.results.report_selectors import of_platform
 
 # The newest reports of one commit that are held against each other.
@@ -270,13 +271,14 @@ def _is_other_attempt(report: Report, other: Report) -> bool:
 
 
 def _streaks_of(report: Report) -> dict[int, streaks.Red]:
-    rows = Streak.objects.filter(platform=report.platform, variant=report.variant)
-    return {
-        row.test_id: streaks.Red(
-            row.since_id, row.last_id, row.last_sha, row.runs, row.commits, row.since_at, row.last_at
-        )
-        for row in rows
-    }
+    """By test; what was red under a former name goes on under the new one."""
+    rows = list(Streak.objects.filter(platform=report.platform, variant=report.variant).order_by("since_at", "pk"))
+    newest = newest_names(row.test_id for row in rows)
+    found: dict[int, streaks.Red] = {}
+    for row in rows:
+        red = streaks.Red(row.since_id, row.last_id, row.last_sha, row.runs, row.commits, row.since_at, row.last_at)
+        found.setdefault(newest[row.test_id], red)
+    return found
 
 
 def _replay(report: Report) -> None:
@@ -289,6 +291,8 @@ def _replay(report: Report) -> None:
 
 def _store_streaks(report: Report, found: dict[int, streaks.Red]) -> None:
     of_place = Streak.objects.filter(platform=report.platform, variant=report.variant)
+    # Rows of former names: what goes on of them is in `found`, under the new one.
+    of_place.filter(test__alias__isnull=False).delete()
     before = _streaks_of(report)
     ended = [test for test in before if test not in found]
     of_place.filter(test__in=ended).delete()

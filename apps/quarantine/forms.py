@@ -10,6 +10,7 @@ from apps.core.filters import FilterForm
 from apps.platforms.models import Platform
 from apps.quarantine.enums import ReasonClass, State
 from apps.quarantine.naming import resolved
+from apps.quarantine.selectors import WAITING
 from apps.quarantine.services import OWNER_MAX, REASON_MAX, TESTS_MAX
 from apps.results.exclusions import PATTERN_MAX
 from apps.results.history import DEFAULT_VARIANT
@@ -23,7 +24,16 @@ class QuarantineFilterForm(FilterForm):
 
     platform = forms.SlugField(required=False, max_length=80, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices])
+    waiting = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((key, words) for key, (_, words) in WAITING.items())]
+    )
     owner = forms.CharField(required=False, max_length=OWNER_MAX)
+
+
+class RegressionFilterForm(FilterForm):
+    """Which regressions the list shows."""
+
+    platform = forms.SlugField(required=False, max_length=80, widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
 
 def _words(label: str, help_text: str, *, required: bool = True) -> forms.CharField:

@@ -9,6 +9,8 @@ from apps.quarantine.enums import FlakeKind, ReasonClass, Source, State
 from apps.quarantine.policy import EFFECTIVE, OPEN
 from apps.results.models import Report, Test
 
+_HOURS_A_DAY = 24
+
 
 class Reading(models.Model):
     """A report that was looked through for flakes, at its revision. `turned`: tests that were red or flaky and not red
@@ -202,6 +204,49 @@ class Quarantine(models.Model):
         if self.pattern or not first:
             return self.pattern or f"{self.tests:,} tests"
         return f"{first} and {self.tests - 1:,} more" if self.tests > 1 else str(first)
+
+    @property
+    def release_progress(self) -> "Progress | None":
+        """How far its release is proven, as last reckoned; None where it is not in force, or not looked at since."""
+        found: Progress | None = getattr(self, "progress", None)
+        if found is None or self.state not in EFFECTIVE or self.effective_from is None:
+            return None
+        return found if found.reckoned_at >= self.effective_from else None
+
+
+class Progress(models.Model):
+    """How far the release of a quarantine is proven, as the sweep last reckoned it (policy.Proof): a page does not open
+    the files of outcomes. `missing`: in words, '' where nothing is. `last_run_at`: when a report last had one of its
+    tests run, since it was put in force."""
+
+    quarantine = models.OneToOneField(Quarantine, on_delete=models.CASCADE, primary_key=True, related_name="progress")
+    passes = models.IntegerField()
+    passes_needed = models.IntegerField()
+    reds = models.IntegerField()
+    hours = models.FloatField()
+    hours_needed = models.FloatField()
+    missing = models.CharField(max_length=200, blank=True)
+    last_run_at = models.DateTimeField(null=True, blank=True)
+    reckoned_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "progress"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(passes__gte=0, reds__gte=0, hours__gte=0), name="quarantine_progress_counts"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.passes} of {self.passes_needed} passes"
+
+    @property
+    def days(self) -> float:
+        return self.hours / _HOURS_A_DAY
+
+    @property
+    def days_needed(self) -> float:
+        return self.hours_needed / _HOURS_A_DAY
 
 
 class Member(models.Model):

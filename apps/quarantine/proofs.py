@@ -10,6 +10,7 @@ from apps.quarantine.evidence import Opened, counted
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import Proof, Ran, Rules, proof
 from apps.relay.graph_selectors import places_of
+from apps.results.namesakes import newest_names
 from apps.results.report_selectors import of_platform
 
 # The newest reports of a platform's variant that are looked through.
@@ -29,10 +30,11 @@ def proof_from(ran: list[Ran], quarantine: Quarantine, rules: Rules, *, now: dat
 def runs_of(quarantines: list[Quarantine]) -> dict[int, list[Ran]]:
     """By quarantine, all of one platform and variant, the runs of its tests since it was put in force, oldest first:
     red where one of its tests was red. A run that executed none of them is no run. Each file is read once."""
-    members = Member.objects.filter(quarantine__in=quarantines).values_list("quarantine_id", "test_id")
+    members = list(Member.objects.filter(quarantine__in=quarantines).values_list("quarantine_id", "test_id"))
+    newest = newest_names(test for _, test in members)
     tests: dict[int, list[int]] = defaultdict(list)
     for quarantine, test in members:
-        tests[quarantine].append(test)
+        tests[quarantine].append(newest[test])
     of = quarantines[0]
     assert of.platform is not None
     begun = {one.pk: _begun(one) for one in quarantines}

@@ -15,6 +15,7 @@ from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import EFFECTIVE, Rules
 from apps.results.enums import ReportState
 from apps.results.models import Exclusion, Report
+from apps.results.namesakes import all_numbers
 from apps.results.report_selectors import of_platform
 
 # As whom results know what is written by this room.
@@ -80,7 +81,7 @@ def earlier_of(
     """Records that were in force for one of these tests, or for this pattern, within the budget's window and ended
     otherwise than by proof: a new one continues them, whatever it says. Newest first."""
     begun = now - datetime.timedelta(hours=rules.budget_window)
-    same = Q(members__test__in=list(tests)) | (Q(pattern=pattern) if pattern else Q(pk=None))
+    same = Q(members__test__in=all_numbers(tests)) | (Q(pattern=pattern) if pattern else Q(pk=None))
     found = Quarantine.objects.filter(
         same,
         platform=platform,

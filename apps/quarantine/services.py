@@ -13,8 +13,10 @@ from django.db.models import F
 from django.urls import reverse
 
 from apps.audit.enums import Action
+from apps.audit.models import Event
 from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
+from apps.core.wakeups import wake
 from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
 from apps.quarantine import rules as rule_versions
@@ -22,8 +24,10 @@ from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import PLACEHOLDERS, Rules, next_state
 from apps.quarantine.room import SOURCE, earlier_of, last_report, room_of
+from apps.quarantine.topics import QUARANTINE_BROKEN
 from apps.results.exclusions import exclude, fits, move_end, parts_of
 from apps.results.models import Test
+from apps.results.namesakes import all_numbers
 
 REASON_MAX = 2_000
 OWNER_MAX = 39
@@ -99,6 +103,7 @@ def propose(
         numbers = fitted(platform, variant, pattern) if platform else []
     elif Test.objects.filter(pk__in=numbers).count() != len(numbers):
         raise Problem("malformed", "tests: one of them is no test of the catalogue.", "tests")
+    _check_standing(platform, variant, numbers)
     if platform is not None and previous is None:
         previous = next(
             iter(earlier_of(platform, variant, numbers, pattern, rule_versions.in_force(now), now=now)), None
@@ -137,16 +142,26 @@ def _open(quarantine: Quarantine, numbers: list[int]) -> None:
                 for number in numbers
             )
     except IntegrityError:
-        taken = Member.objects.filter(
-            platform=quarantine.platform, variant=quarantine.variant, test__in=numbers, is_open=True
-        ).select_related("test")
-        which = taken.first()
-        raise Problem(
-            "quarantine_open",
-            f"tests: {str(which.test)[:150] if which else quarantine.pattern} already stands in an open quarantine of "
-            "this platform and variant. Look at that one, or leave the test out.",
-            "tests",
-        ) from None
+        _check_standing(quarantine.platform, quarantine.variant, numbers)
+        raise _standing(quarantine.pattern) from None
+
+
+def _check_standing(platform: Platform | None, variant: str, numbers: Iterable[int]) -> None:
+    """Whether one of these tests already stands there, under any of its names: PostgreSQL knows one name alone. Raises
+    Problem `quarantine_open`."""
+    standing = Member.objects.filter(platform=platform, variant=variant, test__in=all_numbers(numbers), is_open=True)
+    taken = standing.select_related("test").first() if platform else None
+    if taken:
+        raise _standing(str(taken.test)[:150])
+
+
+def _standing(what: str) -> Problem:
+    return Problem(
+        "quarantine_open",
+        f"tests: {what} already stands in an open quarantine of this platform and variant. Look at that one, or leave "
+        "the test out.",
+        "tests",
+    )
 
 
 def fitted(platform: Platform, variant: str, pattern: str) -> list[int]:
@@ -300,7 +315,7 @@ def release(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor,
 
 
 def end(*, quarantine: Quarantine, verb: Verb, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
-    """The ends that time and evidence bring: EXPIRE, VANISH, BREAK."""
+    """The ends that time and evidence bring: EXPIRE, VANISH, BREAK. Of the last its platform's people are told."""
     if verb not in (Verb.EXPIRE, Verb.VANISH, Verb.BREAK):
         raise ValueError(f"{verb} ends no quarantine")
     return _end(quarantine, verb, quarantine.revision, reason, actor, now)
@@ -344,7 +359,9 @@ def _end(
         moved = _move(quarantine, verb, revision, now, ended_at=now, end_reason=reason)
         Member.objects.filter(quarantine=quarantine).update(is_open=False)
         move_end(source=SOURCE, source_id=str(moved.public_id), until_at=now, now=now)
-        _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
+        event = _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
+        if verb is Verb.BREAK:
+            wake(QUARANTINE_BROKEN, [str(event.seq)], now=now)
     return moved
 
 
@@ -490,15 +507,15 @@ def is_public(platform: Platform | None) -> bool:
     return platform.kind == Platform.Kind.IN_TREE or platform.repositories.filter(level__gte=PUBLIC_FROM).exists()
 
 
-def _note(quarantine: Quarantine, verb: Verb, actor: Actor, now: datetime.datetime, summary: str, reason: str) -> None:
-    _record(quarantine, ACTIONS[verb], actor, now, summary, reason)
+def _note(quarantine: Quarantine, verb: Verb, actor: Actor, now: datetime.datetime, summary: str, reason: str) -> Event:
+    return _record(quarantine, ACTIONS[verb], actor, now, summary, reason)
 
 
 def _record(
     quarantine: Quarantine, action: Action, actor: Actor, now: datetime.datetime, summary: str, reason: str
-) -> None:
+) -> Event:
     quarantine.refresh_from_db()
-    record(
+    return record(
         action=action,
         actor=actor,
         subject=subject_of(quarantine),

@@ -11,10 +11,11 @@ from apps.quarantine import rules as rule_versions
 from apps.quarantine import services
 from apps.quarantine.enums import State, Verb
 from apps.quarantine.evidence import Opened, counted
-from apps.quarantine.models import Member, Quarantine
-from apps.quarantine.policy import EFFECTIVE, Ran
+from apps.quarantine.models import Member, Progress, Quarantine
+from apps.quarantine.policy import EFFECTIVE, Proof, Ran
 from apps.quarantine.proofs import proof_from, runs_of
 from apps.relay.models import Commit
+from apps.results.namesakes import newest_names
 from apps.results.report_selectors import of_platform
 
 _HOURS_A_DAY = 24
@@ -49,26 +50,29 @@ def _was_named(quarantine: Quarantine, begun: datetime.datetime) -> bool:
     if members.filter(last_seen_at__gt=begun).exists():
         return True
     assert quarantine.platform is not None
-    tests = list(members.values_list("test_id", flat=True))
+    newest = newest_names(members.values_list("test_id", flat=True))
     since = counted().filter(of_platform(quarantine.platform), variant=quarantine.variant, received_at__gt=begun)
     for report in since.order_by("-received_at", "-pk").iterator():
-        if (named := np.intersect1d(Opened(report).tests, tests)).size:
-            members.filter(test__in=named.tolist()).update(last_seen_at=report.received_at)
+        named = set(np.intersect1d(Opened(report).tests, list(newest.values())).tolist())
+        if named:
+            seen = [test for test, now in newest.items() if now in named]
+            members.filter(test__in=seen).update(last_seen_at=report.received_at)
             return True
     return False
 
 
 def propose_releases(*, now: datetime.datetime) -> int:
-    """Propose the release of what the rules call proven. Returns how many."""
+    """Reckon how far each release is proven, and propose what the rules call proven. Returns how many are proposed."""
     rules = rule_versions.in_force(now)
-    in_force = _effective().filter(state=State.IN_FORCE, effective_from__lte=now).order_by("platform", "variant", "pk")
+    begun = _effective().filter(effective_from__lte=now).order_by("platform", "variant", "pk")
     proposed = 0
-    for _, group in groupby(in_force, key=lambda one: (one.platform_id, one.variant)):
+    for _, group in groupby(begun, key=lambda one: (one.platform_id, one.variant)):
         quarantines = list(group)
         ran = runs_of(quarantines)
         for quarantine in quarantines:
             proof = proof_from(ran[quarantine.pk], quarantine, rules, now=now)
-            if not proof.is_whole:
+            _keep(quarantine, proof, ran[quarantine.pk], now)
+            if quarantine.state != State.IN_FORCE or not proof.is_whole:
                 continue
             place = _proven_from(ran[quarantine.pk])
             services.propose_release(
@@ -82,6 +86,21 @@ def propose_releases(*, now: datetime.datetime) -> int:
             )
             proposed += 1
     return proposed
+
+
+def _keep(quarantine: Quarantine, proof: Proof, ran: list[Ran], now: datetime.datetime) -> None:
+    """For pages and the API, which do not reckon it themselves."""
+    values = {
+        "passes": proof.passes,
+        "passes_needed": proof.needed,
+        "reds": proof.reds,
+        "hours": proof.hours,
+        "hours_needed": proof.hours_needed,
+        "missing": proof.words,
+        "last_run_at": ran[-1].at if ran else None,
+        "reckoned_at": now,
+    }
+    Progress.objects.update_or_create(quarantine=quarantine, defaults=values)
 
 
 def _proven_from(ran: list[Ran]) -> int:

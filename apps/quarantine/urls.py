@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from apps.quarantine import flake_views, interchange_views, rule_views, views
+from apps.quarantine import flake_views, interchange_views, regression_views, rule_views, views
 
 app_name = "quarantine"
 urlpatterns = [
     path("policy/flaky/", rule_views.change, name="rules"),
     path("flakes/", flake_views.flakes, name="flakes"),
+    path("regressions/", regression_views.regression_list, name="regressions"),
     path("quarantines/", views.quarantines, name="quarantines"),
     path("quarantines/<uuid:public_id>/", views.quarantine, name="quarantine"),
     path("platforms/<slug:slug>/quarantines/new/", views.propose, name="propose"),

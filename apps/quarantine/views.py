@@ -44,14 +44,14 @@ FORMS: dict[Verb, type[forms.Form]] = {
 @public
 @require_safe
 def quarantines(request: HttpRequest) -> HttpResponse:
-    """`/quarantines/?platform=&state=&owner=&page=`: what is in quarantine, overdue first."""
+    """`/quarantines/?platform=&state=&waiting=&owner=&page=`: what is in quarantine, overdue first."""
     moment = now()
     form = quarantine_forms.QuarantineFilterForm(request.GET)
     found = selectors.found(request.user, form.given(), now=moment)
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
     strips = strips_of(list(page.object_list), request.user)
     rows = [(one, [cell.drawn for cell in strips[one.pk]]) for one in page.object_list]
-    context = {"form": form, "page": page, "rows": rows, "now": moment, "nav": "tests"}
+    context = {"form": form, "page": page, "rows": rows, "now": moment, "nav": "tests", "awaiting": selectors.waiting_counts(request.user)}
     return render_page(request, "quarantine/quarantine_list.html", context)
 
 

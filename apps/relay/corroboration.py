@@ -5,7 +5,7 @@ import datetime
 from django.db import transaction
 
 from apps.relay.enums import Bucket, Flag, Verdict
-from apps.relay.lookups import tell_of
+from apps.relay.lookups import tell_of, wake_days_of
 from apps.relay.models import Job
 from apps.relay.policy import Counts, bucket_of
 
@@ -28,6 +28,20 @@ def judge_by_tests(*, job: Job, agree: bool | None, now: datetime.datetime) -> b
     )
     if changed and bucket != job.bucket:
         tell_of(job, now)
+    return changed == 1
+
+
+@transaction.atomic
+def mark_red_apart(*, job: Job, is_apart: bool, now: datetime.datetime) -> bool:
+    """Say of an ended job whether all that failed in its tests is listed apart: its bucket stays, its days are counted
+    anew. Returns False, and writes nothing, where the job has changed since it was read."""
+    if is_apart == (Flag.RED_APART in job.flags):
+        return Job.objects.filter(pk=job.pk, revision=job.revision).exists()
+    changed = Job.objects.filter(pk=job.pk, revision=job.revision, status="completed").update(
+        flags=sorted({*job.flags} ^ {Flag.RED_APART.value}), judged_at=now, revision=job.revision + 1
+    )
+    if changed:
+        wake_days_of(job, now=now)
     return changed == 1
 
 

@@ -62,6 +62,7 @@ class Flag(models.TextChoices):
     IMPORTED = "imported", "imported from the relay's history"
     CORROBORATED = "corroborated", "the tests that it uploaded agree with it"
     TESTS_CONTRADICT = "tests_contradict", "it says success, the tests that it uploaded do not"
+    RED_APART = "red_apart", "all its failed tests were in quarantine: passed in the adjusted pass rate alone"
 
 
 class Provenance(models.TextChoices):

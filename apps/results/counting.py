@@ -51,6 +51,7 @@ _SUMS = {
     "superseded": "COUNT(*) FILTER (WHERE superseded OR by_push)",
     "superseded_by_push": "COUNT(*) FILTER (WHERE by_push AND NOT superseded)",
     "as_declared": _CURRENT.format("bucket = 'success' AND said <> 'success' AND NOT unheard"),
+    "listed_apart": _CURRENT.format("bucket = 'failure' AND red_apart AND NOT unheard"),
     "unheard": _CURRENT.format("unheard"),
     "first_ended": _FIRST.format("status = 'completed'"),
     "first_success": _FIRST.format("bucket = 'success'"),
@@ -142,7 +143,7 @@ WITH day AS (
         j.reported_started_at, j.reported_completed_at, 'absurd_times' = ANY(j.flags) AS is_absurd,
         CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
-        'unheard' = ANY(j.flags) AS unheard,
+        'unheard' = ANY(j.flags) AS unheard, 'red_apart' = ANY(j.flags) AS red_apart,
         {_QUEUE} AS queue, COALESCE(d.is_late, false) AS is_late,
         {_UPSTREAM_QUEUE} AS upstream_queue, {_UPSTREAM_RUN} AS upstream_seconds,
         {superseded_sql("j")} AS superseded, {cancelled_by_push_sql("j")} AS by_push

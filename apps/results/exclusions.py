@@ -7,12 +7,14 @@ part that is left out at the end fits everything: `nn/test_conv.py` is all tests
 import datetime
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from apps.core.errors import Problem
 from apps.platforms.models import Platform
 from apps.results.formats.cases import RED as RED_OUTCOMES
 from apps.results.models import Exclusion, Finding, Report, Test
+from apps.results.namesakes import all_names
 
 # What is red, and so can be listed apart.
 RED = tuple(sorted(outcome.label for outcome in RED_OUTCOMES))
@@ -85,17 +87,20 @@ def move_end(*, source: str, source_id: str, until_at: datetime.datetime, now: d
 
 def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
     """Of these tests of a report, those whose red is listed apart, by number: by the list in force when the report
-    came. One query, whatever the report's size."""
+    came. A renamed test is meant by each of its names. Two queries at most, whatever the report's size."""
     at = report.received_at
     found = Exclusion.objects.filter(platform=report.platform, variant=report.variant, from_at__lte=at)
     in_force = list(found.exclude(until_at__lte=at))
+    if not in_force:
+        return {}
     by_test = {exclusion.test_id: exclusion for exclusion in in_force if exclusion.test_id}
     patterns = [exclusion for exclusion in in_force if exclusion.pattern]
     answer: dict[int, Exclusion] = {}
-    for test in tests:
-        hit = by_test.get(test.pk) or next((one for one in patterns if fits(one.pattern, test)), None)
-        if hit is not None:
-            answer[test.pk] = hit
+    for number, names in all_names(tests).items():
+        named = (by_test[name.pk] for name in names if name.pk in by_test)
+        fitting = (exclusion for exclusion in patterns for name in names if fits(exclusion.pattern, name))
+        if (hit := next(chain(named, fitting), None)) is not None:
+            answer[number] = hit
     return answer
 
 

@@ -34,6 +34,11 @@ KINDS: tuple[Kind, ...] = (
     Kind("late", "webhook came late", "Its webhook was lost in an outage of the hub and fetched afterwards."),
     Kind("expected", "as declared", "Ended as a maintainer declared it is meant to (a job that is meant to fail)."),
     Kind("unexpected", "not as declared", "Ended in another way than a maintainer declared."),
+    Kind(
+        "red_apart",
+        "failed by quarantine alone",
+        "A failure of whose failed tests all were in quarantine when the report came, and the report is whole.",
+    ),
     Kind("informational", "informational", "A maintainer declared that it says nothing about the platform."),
 )
 
@@ -87,17 +92,21 @@ _RATED = {
     "late": OTHER,
     "expected": "counts as passed, and is told apart",
     "unexpected": ROW,
+    "red_apart": ROW,
     "informational": OUT,
 }
+_ADJUSTED = _RATED | {"red_apart": "counts as passed"}
 _FIRST = _RATED | {"rerun": "is what is counted; later attempts are left out"}
 _TIMEOUTS = _RATED | dict.fromkeys(
-    ("cancelled", "skipped", "neutral", "contradicted", "unexpected"), "of the denominator"
+    ("cancelled", "skipped", "neutral", "contradicted", "unexpected", "red_apart"), "of the denominator"
 )
 _TIMEOUTS |= {"inferred": PART, "expected": "of the denominator"}
 _TIMED = {
     "rerun": OUT,
     "cancelled_by_push": OUT,
-    **dict.fromkeys(("cancelled", "skipped", "neutral", "contradicted", "late", "expected", "unexpected"), OTHER),
+    **dict.fromkeys(
+        ("cancelled", "skipped", "neutral", "contradicted", "late", "expected", "unexpected", "red_apart"), OTHER
+    ),
     "inferred": OUT,
     "unheard": OUT,
     "informational": OUT,
@@ -132,6 +141,19 @@ METRICS: tuple[Metric, ...] = (
         kinds=_RATED,
         upstream="Conclusion success, over all completed jobs, cancelled ones included; each run and job name once, by "
         "its highest completed attempt.",
+    ),
+    Metric(
+        key="adjusted_pass_rate",
+        title="Adjusted job pass rate",
+        unit="share",
+        counts="job",
+        definition="The job pass rate, but a failure of whose failed tests all were in quarantine when its report came "
+        "counts as passed. No criterion reads it.",
+        numerator="ended jobs that count as success, and failures by tests in quarantine alone",
+        denominator="ended jobs",
+        of="ended jobs",
+        clock=NO_CLOCK,
+        kinds=_ADJUSTED,
     ),
     Metric(
         key="first_attempt_pass_rate",

@@ -8,12 +8,12 @@ from typing import Protocol
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
-from apps.relay.corroboration import judge_by_tests
+from apps.relay.corroboration import judge_by_tests, mark_red_apart
 from apps.relay.enums import JobStatus
 from apps.relay.models import Job
 from apps.results.enums import ReportFlag, ReportState, TestsVerdict
 from apps.results.models import Report, Upload
-from apps.results.report_selectors import not_held
+from apps.results.report_selectors import is_red_apart, not_held
 
 # How long an upload waits for the callback of its job: as long as a job's state is kept.
 LINKED_WITHIN = datetime.timedelta(days=3)
@@ -122,6 +122,10 @@ def _judge(job: Job, now: datetime.datetime) -> int:
     agree = agreement(job.conclusion, tests=tests, failing=failing, is_whole=is_whole)
     if not judge_by_tests(job=job, agree=agree, now=now):
         return 0
+    job.refresh_from_db(fields=["revision", "flags"])
+    is_apart = bool(agree and job.conclusion == "failure") and _is_red_apart(uploads)
+    if not mark_red_apart(job=job, is_apart=is_apart, now=now):
+        return 0
     verdict = {True: TestsVerdict.CORROBORATED.value, False: TestsVerdict.CONTRADICTED.value, None: ""}[agree]
     job.refresh_from_db(fields=["revision"])
     Upload.objects.filter(pk__in=[upload.pk for upload in uploads]).update(
@@ -129,6 +133,14 @@ def _judge(job: Job, now: datetime.datetime) -> int:
     )
     _flag_reports(uploads, is_contradicted=agree is False, now=now)
     return len(uploads)
+
+
+def _is_red_apart(uploads: Iterable[Upload]) -> bool:
+    """Whether all that failed in the reports of these uploads was listed apart when they came. Of one that several jobs
+    share nobody knows whose each failure is: all of it must be."""
+    reports = Report.objects.filter(pk__in={upload.report_id for upload in uploads})
+    related = reports.select_related("repository__platform", "source__platform")
+    return all(is_red_apart(report) for report in related.prefetch_related("uploads"))
 
 
 def _flag_reports(uploads: Iterable[Upload], *, is_contradicted: bool, now: datetime.datetime) -> None:

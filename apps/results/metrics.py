@@ -24,6 +24,7 @@ BUCKETS = (*ENDED, "in_progress", "superseded", "unheard", "informational")
 PARTS = {
     "superseded_by_push": "of the superseded cancelled by a newer push",
     "as_declared": "of the successes went wrong as a maintainer declared",
+    "listed_apart": "of the failures failed by tests in quarantine alone",
 }
 # What upstream's formulas add up (apps/results/upstream.py).
 UPSTREAM_COUNTS = (
@@ -48,7 +49,8 @@ class Counted:
     `buckets` holds every job once, by its newest attempt; earlier attempts stand in `superseded`, and so do jobs that
     were cancelled because of a newer push (`superseded_by_push` of them); jobs of which no end was heard because the
     hub itself was out in `unheard`. What a maintainer declared is a success where it came true (`as_declared` of them),
-    else `unexpected`; jobs declared to be `informational` are in no rate. `first_*` are the other first attempts that
+    else `unexpected`; of the failures, those of whose failed tests all are listed apart are told apart
+    (`listed_apart`); jobs declared to be `informational` are in no rate. `first_*` are the other first attempts that
     ended. `timed` are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three
     hours. `queued` are first attempts with a known queue time. `runs` holds one end-to-end time a run. Of the
     dispatches `sent` that ask for an answer, `answered` had a final callback, and of `undecided` nobody can say yet.
@@ -64,6 +66,7 @@ class Counted:
     queue_seconds: int = 0
     superseded_by_push: int = 0
     as_declared: int = 0
+    listed_apart: int = 0
     sent: int = 0
     answered: int = 0
     undecided: int = 0
@@ -116,6 +119,7 @@ def figures(counted: Counted) -> dict[str, Figure]:
     """Every metric of figure_table.METRICS over these counts."""
     return {
         "pass_rate": pass_rate(counted),
+        "adjusted_pass_rate": _share(counted.buckets.get("success", 0) + counted.listed_apart, counted.ended),
         "first_attempt_pass_rate": _share(counted.first_success, counted.first_ended),
         "timeout_rate": _share(counted.buckets.get("timed_out", 0), counted.ended),
         "overrun_rate": _share(counted.overrun, counted.timed),

@@ -60,6 +60,7 @@ class DayFigures(models.Model):
     informational = models.IntegerField(default=0)
     superseded_by_push = models.IntegerField(default=0)
     as_declared = models.IntegerField(default=0)
+    listed_apart = models.IntegerField(default=0)
     first_ended = models.IntegerField(default=0)
     first_success = models.IntegerField(default=0)
     timed = models.IntegerField(default=0)

@@ -11,6 +11,9 @@ from apps.audit.services import Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.wakeups import wake
 from apps.platforms.services import REASON_MAX
+from apps.relay.corroboration import mark_red_apart
+from apps.relay.enums import Flag
+from apps.relay.models import Job
 from apps.results.enums import ReportState
 from apps.results.models import Coverage, Finding, Removal, Report, ReportFile, UploadPart
 from apps.results.models_reports import COUNTS, raw_name
@@ -35,6 +38,7 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
     digests = sorted(set(UploadPart.objects.filter(upload__report=locked).values_list("sha256", flat=True)))
     counts = locked.counts
     unwanted = [raw_name(digest) for digest in digests] + [name for name in [locked.outcomes_name] if name]
+    _take_back(locked, now)
     locked.uploads.all().delete()
     ReportFile.objects.filter(report=locked).delete()
     Finding.objects.filter(report=locked).delete()
@@ -73,6 +77,13 @@ def remove_report(*, report: Report, reason: str, actor: Actor, now: datetime.da
         **dict.fromkeys(COUNTS),
     )
     return event
+
+
+def _take_back(report: Report, now: datetime.datetime) -> None:
+    """What its tests excuse in its jobs is not known any more."""
+    said = Job.objects.filter(flags__contains=[Flag.RED_APART.value], pk__in=report.uploads.values("job"))
+    for job in said.select_for_update(no_key=True).order_by("pk"):
+        mark_red_apart(job=job, is_apart=False, now=now)
 
 
 def forget_files(names: list[str]) -> None:

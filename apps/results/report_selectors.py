@@ -13,7 +13,7 @@ from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import may_on_platform, member_platforms
 from apps.relay.models import Job
-from apps.results.enums import ReportState
+from apps.results.enums import ReportFlag, ReportState
 from apps.results.exclusions import RED, apart
 from apps.results.models import Finding, Report, Upload, UploadPart
 
@@ -122,6 +122,20 @@ def findings_found(report: Report, outcome: str = "", quarantined: str = "") -> 
 def quarantined_of(report: Report) -> list[int]:
     """The tests whose red in this report is listed apart."""
     return sorted(apart(report, report.findings.filter(outcome__in=RED).select_related("test")))
+
+
+# Of what is not all there, nobody can say that all its red is known.
+_NOT_WHOLE = {ReportFlag.SHARDS_MISSING.value, ReportFlag.DAMAGED.value, ReportFlag.UNKNOWN_OUTCOMES.value}
+
+
+def is_red_apart(report: Report) -> bool:
+    """Whether every failure of a report is listed apart. Of one that is not whole, waits to be read again, or has tests
+    that failed in one shard and not in another, that is not known: False."""
+    if report.state != ReportState.READY or report.is_pending or _NOT_WHOLE & set(report.flags):
+        return False
+    red = sum(getattr(report, outcome) or 0 for outcome in RED)
+    in_shards = sum(upload.failing or 0 for upload in report.uploads.all())
+    return red == in_shards and red == len(quarantined_of(report))
 
 
 def reports_of_job(job: Job, user: Any) -> QuerySet[Report]:

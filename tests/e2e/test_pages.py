@@ -43,6 +43,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/policy/flaky/", (VENDOR,), status=403),
     ),
     "flakes/": (Look("/flakes/"),),
+    "regressions/": (Look("/regressions/"),),
     "quarantines/": (Look("/quarantines/"), Look("/quarantines/?state=expired", (VISITOR,))),
     "quarantines/<uuid:public_id>/": (
         Look("/quarantines/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),

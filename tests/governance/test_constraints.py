@@ -26,6 +26,7 @@ pytestmark = pytest.mark.django_db
         (Transition, {"verb": "submit"}, "governance_transition_once"),
         (Notice, {"state": "lost"}, "governance_notice_state"),
         (Notice, {"state": "sent"}, "governance_notice_sent_at"),
+        (Notice, {"event_seq": 1}, "governance_notice_about_one"),
     ],
 )
 def test_it_is_refused(model: Any, values: dict[str, Any], constraint: str) -> None:

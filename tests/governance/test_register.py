@@ -112,6 +112,7 @@ def test_a_proposal_waits_for_the_maintainers(client: Client, zoe: User) -> None
         "attempts": 0,
         "sent_at": None,
         "alarm_id": None,
+        "event_seq": None,
         "error": "",
     }
     assert list(Wakeup.objects.values_list("topic", "key")) == [("notice_pending", str(notice.pk))]

@@ -5,20 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core import mail
 
 from apps.audit.models import Event
+from apps.core import wakeups
+from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.quarantine import detection, services, sweep
-from apps.quarantine.enums import Source, State
-from apps.quarantine.models import Member, Quarantine
+from apps.quarantine.enums import Source, State, Verb
+from apps.quarantine.models import Member, Quarantine, Streak
 from apps.quarantine.policy import HUB, UPSTREAM, Entry, Seen
 from apps.quarantine.proofs import proof_of
 from apps.relay.models import Commit
 from apps.results.aliases import alias_test
 from apps.results.models import Test
-from tests.factories.listing import TESTS, listed, member_of
+from tests.factories.listing import TESTS, listed, member_of, user
+from tests.factories.tests import catalogued
+from tests.governance.test_notices import send_all
 from tests.live import ClonedDatabase
 from tests.quarantine.test_evidence import GREEN, HOUR, NOW, RED, came
+from tests.quarantine.test_services import in_force as services_in_force
 from tests.results.reporter import ended, failing, passing
 
 DAY = 24 * HOUR
@@ -49,6 +56,12 @@ def records() -> list[tuple[list[str], str]]:
         ([member.test.name for member in one.members.select_related("test").order_by("test__name")], one.state)
         for one in Quarantine.objects.order_by("pk")
     ]
+
+
+def became(*, old: str, new: str) -> None:
+    """A test was renamed."""
+    before, after = Test.objects.get(name=old), Test.objects.get(name=new)
+    alias_test(old=before, new=after, reason="renamed", actor=TESTS, now=NOW)
 
 
 def in_force(kestrel: Repository, at: datetime.datetime, **values: Any) -> Quarantine:
@@ -160,8 +173,7 @@ def test_flakes_under_a_former_name_are_the_tests_own(kestrel: Repository) -> No
     flaked(kestrel, "test_old", commit=1)
     flaked(kestrel, "test_new", commit=2, hour=1)
     assert detected(kestrel) == 0
-    old, new = Test.objects.get(name="test_old"), Test.objects.get(name="test_new")
-    alias_test(old=old, new=new, reason="renamed", actor=TESTS, now=NOW)
+    became(old="test_old", new="test_new")
     assert (detected(kestrel), records()) == (1, [(["test_new"], "proposed")])
 
 
@@ -183,6 +195,34 @@ def test_somebody_who_was_faster_is_no_failure(kestrel: Repository) -> None:
     entry = Entry("", {test.pk: Seen(2, 2, 2, NOW, is_flaky=True)})
     place = detection.Place(kestrel.platform, "default")
     assert [detection._propose(place, entry, HUB, NOW) for _ in range(2)] == [True, False]
+
+
+def test_a_test_that_stands_in_a_record_under_another_name_is_not_proposed_again(kestrel: Repository) -> None:
+    for commit in (1, 2):
+        flaked(kestrel, "test_old", commit=commit, hour=commit)
+    detected(kestrel)
+    for commit in (3, 4):
+        flaked(kestrel, "test_new", commit=commit, hour=commit)
+    became(old="test_old", new="test_new")
+    assert (detected(kestrel), records()) == (0, [(["test_old"], "proposed")])
+
+
+def test_a_regression_goes_on_under_the_new_name(kestrel: Repository) -> None:
+    for commit in (1, 2):
+        flaked(kestrel, "test_old", commit=commit, hour=commit)
+    detected(kestrel)
+    in_force(kestrel, NOW + 2 * HOUR)
+    for commit in range(3, 6):
+        came(kestrel, failing("test_old"), head_sha=sha(commit), hour=commit)
+    came(kestrel, ended("test_new", "skipped"), head_sha=sha(6), hour=6)
+    became(old="test_old", new="test_new")
+    for commit in (7, 8):
+        came(kestrel, failing("test_new"), head_sha=sha(commit), hour=commit)
+    streak = Streak.objects.get()
+    assert (streak.test.name, streak.runs, streak.is_raised) == ("test_new", 5, True)
+    assert (detected(kestrel), records()) == (1, [(["test_old"], "broken")])
+    came(kestrel, passing("test_new"), head_sha=sha(9), hour=9)
+    assert not Streak.objects.exists()
 
 
 # --- leaving ------------------------------------------------------------------------------------------------------
@@ -249,6 +289,29 @@ def test_a_flake_on_an_older_commit_does_not_reopen_and_a_new_one_does(kestrel: 
     )
 
 
+def test_a_new_name_changes_nothing_about_leaving(kestrel: Repository) -> None:
+    on_main(*range(1, 12))
+    made = quarantined(kestrel)
+    Quarantine.objects.update(expires_at=NOW + 300 * DAY)
+    came(kestrel, passing("test_new"), head_sha=sha(4), hour=4)
+    became(old="test_a", new="test_new")
+    assert proof_of(made, HUB, now=NOW + DAY).passes == 1
+    came(kestrel, ended("test_new", "skipped"), head_sha=sha(5), hour=20 * 24)
+    assert sweep.vanish(now=NOW + 40 * DAY) == 0
+    assert Member.objects.get(quarantine=made).last_seen_at == NOW + 20 * DAY
+
+
+def test_a_flake_under_the_new_name_reopens(kestrel: Repository) -> None:
+    on_main(*range(1, 12))
+    made = released(kestrel)
+    flaked(kestrel, "test_new", commit=10, hour=9)
+    assert detected(kestrel) == 0
+    became(old="test_a", new="test_new")
+    assert detected(kestrel) == 1
+    made.refresh_from_db()
+    assert made.state == State.PROPOSED
+
+
 def test_it_expires_at_its_end(kestrel: Repository) -> None:
     made = quarantined(kestrel)
     assert made.expires_at is not None
@@ -264,3 +327,66 @@ def test_it_vanishes_when_no_report_names_it_for_thirty_days(kestrel: Repository
     assert sweep.vanish(now=NOW + 39 * DAY) == 0
     assert Member.objects.get(quarantine=made).last_seen_at == NOW + 10 * DAY
     assert (sweep.vanish(now=NOW + 41 * DAY), records()) == (1, [(["test_a"], "vanished")])
+
+
+# --- who is told --------------------------------------------------------------------------------------------------
+
+
+def announced() -> list[mail.EmailMessage]:
+    """The e-mails that the ends of quarantines become."""
+    Wakeup.objects.exclude(topic="quarantine_broken").delete()
+    wakeups.drain()
+    return send_all()
+
+
+@pytest.mark.parametrize(("level", "told"), [(2, ["ada", "grace"]), (1, ["grace"])])
+def test_a_quarantine_that_ends_as_broken_is_announced(kestrel: Repository, level: int, told: list[str]) -> None:
+    Repository.objects.update(level=level)
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    member_of(kestrel.platform, username="silent", email="")
+    member_of(kestrel.platform, username="gone", email="gone@kestrel.example", is_active=False)
+    user(username="ada", github_login="Ada", email="ada@kestrel.example")
+    user(username="mona", github_login="", email="mona@elsewhere.example")
+    for commit in (1, 2):
+        flaked(kestrel, "test_a", commit=commit, hour=commit, level=level)
+    detected(kestrel)
+    in_force(kestrel, NOW + 2 * HOUR)
+    for commit in range(3, 8):
+        came(kestrel, RED, head_sha=sha(commit), hour=commit, level=level)
+    assert announced() == []
+    detected(kestrel)
+    made = Quarantine.objects.get()
+    sent = announced()
+    assert sorted(message.to[0].partition("@")[0] for message in sent) == told
+    assert {(message.subject, message.body) for message in sent} == {
+        (
+            "[AccelHub] Ended: fails always: test_foo TestFoo test_a on torch (default)",
+            "Ended: fails always: test_foo TestFoo test_a on torch (default)\n\n"
+            f"Why:\n\n> {made.end_reason}\n\n"
+            "Next: whoever looks after the test mends it, or what it tests. Its failures count again.\n\n"
+            f"{settings.BASE_URL}/quarantines/{made.public_id}/\n\n"
+            f"--\nAccelHub, as of {NOW + DAY:%Y-%m-%d %H:%M:%S} UTC. Nobody reads answers to this.\n",
+        )
+    }
+    assert (detected(kestrel), announced()) == (0, [])
+
+
+def test_what_expires_is_not_announced(kestrel: Repository) -> None:
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    made = quarantined(kestrel)
+    assert made.expires_at is not None
+    assert (sweep.expire(now=made.expires_at), announced()) == (1, [])
+
+
+def test_hostile_names_make_a_letter_all_the_same(kestrel: Repository) -> None:
+    member_of(kestrel.platform, username="grace", email="grace@kestrel.example")
+    hostile = catalogued("test_x\r\nBcc: all@elsewhere.example\n" + "y" * 500)
+    made = services_in_force(kestrel.platform, hostile)
+    services.end(quarantine=made, verb=Verb.BREAK, reason="red\r\nin every run", actor=TESTS, now=NOW + HOUR)
+    (message,) = announced()
+    assert message.subject.startswith("[AccelHub] Ended: fails always: test_x TestX test_x")
+    assert (len(message.subject) < 170, "\n" in message.subject, message.recipients()) == (
+        True,
+        False,
+        ["grace@kestrel.example"],
+    )

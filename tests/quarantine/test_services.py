@@ -16,6 +16,7 @@ from apps.quarantine.enums import ReasonClass, Source, State, Verb
 from apps.quarantine.models import Member, Quarantine
 from apps.quarantine.policy import HUB, TRANSITIONS
 from apps.quarantine.room import room_of
+from apps.results.aliases import alias_test
 from apps.results.exclusions import excluded
 from apps.results.models import Exclusion, Report, Test
 from tests.factories import reports
@@ -141,6 +142,53 @@ def test_one_platforms_quarantine_is_no_others() -> None:
     came = reports.report(both["osprey/torch"], received_at=NOW + DAY, failed=1)
     assert excluded(came, [test]) == {}
     assert in_force(both["osprey/torch"].platform, test).state == State.IN_FORCE
+
+
+def renamed(old: Test, new: Test) -> None:
+    alias_test(old=old, new=new, reason="renamed", actor=TESTS, now=NOW)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("values", [{}, {"pattern": "test_x.py::TestX::test_{}"}], ids=["by test", "by pattern"])
+@pytest.mark.parametrize("said", ["older", "old", "new"])
+def test_a_quarantine_holds_for_every_name_of_a_renamed_test(said: str, values: dict[str, str]) -> None:
+    kestrel = platform()
+    names = {name: catalogued(f"test_{name}") for name in ("older", "old", "new", "other")}
+    if values:
+        in_force(kestrel, pattern=values["pattern"].format(said))
+    else:
+        in_force(kestrel, names[said])
+    came = reports.report(kestrel.repositories.get(), received_at=NOW + DAY, failed=4)
+    assert sorted(excluded(came, names.values())) == [names[said].pk]
+    renamed(names["old"], names["new"])
+    renamed(names["older"], names["new"])
+    same = [names[name] for name in ("older", "old", "new")]
+    assert sorted(excluded(came, names.values())) == sorted(test.pk for test in same)
+    assert {one.source for one in excluded(came, [names["new"]]).values()} == {"quarantine"}
+    assert excluded(came, [names["other"]]) == {}
+
+
+@pytest.mark.django_db
+def test_what_is_listed_apart_takes_two_queries(django_assert_num_queries: Any) -> None:
+    kestrel = platform()
+    tests = [catalogued(f"test_{number}") for number in range(3)]
+    came = reports.report(kestrel.repositories.get(), received_at=NOW + DAY, failed=3)
+    with django_assert_num_queries(1):
+        assert excluded(came, tests) == {}
+    in_force(kestrel, *tests)
+    for some in (tests[:1], tests):
+        with django_assert_num_queries(2):
+            assert sorted(excluded(came, some)) == sorted(test.pk for test in some)
+
+
+@pytest.mark.django_db
+def test_another_name_of_a_test_is_no_other_test() -> None:
+    kestrel, old, new = platform(), catalogued("test_old"), catalogued("test_new")
+    made = in_force(kestrel, old)
+    renamed(old, new)
+    assert "test_x TestX test_old already stands" in refused("quarantine_open", proposed, kestrel, new)
+    services.end(quarantine=made, verb=Verb.EXPIRE, reason="over", actor=TESTS, now=NOW + EXPIRY)
+    assert proposed(kestrel, new, at=NOW + EXPIRY + DAY).previous == made
 
 
 @pytest.mark.django_db

@@ -13,6 +13,7 @@ COUNTED = Counted(
     | {"superseded": 7, "unheard": 6},
     first_ended=80,
     first_success=60,
+    listed_apart=3,
     timed=98,
     overrun=1,
     queued=10,
@@ -27,6 +28,7 @@ COUNTED = Counted(
 def test_every_figure_of_one_window() -> None:
     assert metrics.figures(COUNTED) == {
         "pass_rate": Figure(0.9, 100, 90),
+        "adjusted_pass_rate": Figure(0.93, 100, 93),
         "first_attempt_pass_rate": Figure(0.75, 80, 60),
         "timeout_rate": Figure(0.02, 100, 2),
         "overrun_rate": Figure(1 / 98, 98, 1),
@@ -40,6 +42,7 @@ def test_every_figure_of_one_window() -> None:
 def test_nothing_is_no_data_never_zero() -> None:
     assert metrics.figures(Counted()) == {
         "pass_rate": Figure(None, 0, 0),
+        "adjusted_pass_rate": Figure(None, 0, 0),
         "first_attempt_pass_rate": Figure(None, 0, 0),
         "timeout_rate": Figure(None, 0, 0),
         "overrun_rate": Figure(None, 0, 0),
@@ -79,6 +82,7 @@ _counted = st.builds(
     buckets=st.fixed_dictionaries(dict.fromkeys(BUCKETS, _counts)),
     first_ended=_counts,
     first_success=_counts,
+    listed_apart=_counts,
     timed=_counts,
     overrun=_counts,
     queued=_counts,

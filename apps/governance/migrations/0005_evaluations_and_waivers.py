@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('governance', '0003_notice_next_attempt'),
+        ('governance', '0004_notice_of_an_event'),
         ('platforms', '0008_imported_tenure'),
     ]
 
