@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from apps.quarantine import flake_views, interchange_views, views
+from apps.quarantine import flake_views, interchange_views, upstream_views, views
 
 app_name = "quarantine"
 urlpatterns = [
     path("flakes/", flake_views.flakes, name="flakes"),
     path("quarantines/", views.quarantines, name="quarantines"),
+    path("quarantines/upstream/", upstream_views.upstream, name="upstream"),
     path("quarantines/<uuid:public_id>/", views.quarantine, name="quarantine"),
     path("platforms/<slug:slug>/quarantines/new/", views.propose, name="propose"),
     path("platforms/<slug:slug>/disabled-tests.json", interchange_views.disabled_tests, name="disabled_tests"),

@@ -77,6 +77,8 @@ ROUTES: dict[str, Access] = {
     "transfers/<uuid:public_id>/": Permission.TRANSFER_DECIDE,
     "flakes/": Open.PUBLIC,
     "quarantines/": Open.PUBLIC,
+    # What a word of it means, maintainers alone say.
+    "quarantines/upstream/": Open.PUBLIC,
     "quarantines/<uuid:public_id>/": Open.PUBLIC,
     "platforms/<slug:slug>/quarantines/new/": Open.SIGNED_IN,
     "platforms/<slug:slug>/disabled-tests.json": Open.PUBLIC,
@@ -139,10 +141,12 @@ READ_BY_MACHINES = {
 TABLES = (
     *("accounts/apitoken", "accounts/organisation", "accounts/rolegrant", "accounts/user", "audit/event"),
     *("checks/check", "checks/pullrequest", "checks/rerun", "core/alarm"),
-    *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
+    *("core/installation", "core/round", "core/wakeup"),
+    *("governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
     *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
+    *("quarantine/upstreamdisabled", "quarantine/upstreamlist", "quarantine/upstreamword"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),
     *("platforms/allowlistalarm", "platforms/allowlistedit", "platforms/demotion"),
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
