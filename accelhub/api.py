@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from apps.audit.api import DecisionList
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
+from apps.quarantine.upstream_api import UpstreamDisabledList
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -50,6 +51,7 @@ urlpatterns = [
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
+    path("upstream-disabled/", UpstreamDisabledList.as_view(), name="upstream_disabled"),
     path("platforms/<slug:slug>/quarantines/", ProposeView.as_view(), name="propose_quarantine"),
     path("rejections/", RejectionsView.as_view(), name="rejections"),
 ]

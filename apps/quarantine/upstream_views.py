@@ -1,8 +1,5 @@
 """The page of upstream's own list of disabled tests."""
 
-from typing import Any
-
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -14,43 +11,14 @@ from apps.accounts.services import actor_of
 from apps.core.access import public
 from apps.core.clock import now
 from apps.core.errors import Problem
-from apps.core.filters import FilterForm, search_field
 from apps.core.rendering import render_page
-from apps.platforms.models import Platform
 from apps.quarantine import upstream_words
 from apps.quarantine.disabled_list import GUARDS
+from apps.quarantine.forms import UpstreamFilterForm, WordForm
 from apps.quarantine.models import UpstreamList
 from apps.quarantine.selectors import may_decide
-from apps.quarantine.services import REASON_MAX
-from apps.quarantine.upstream_words import Unknown
 
 PAGE = 50
-
-
-class UpstreamFilterForm(FilterForm):
-    """Which lines the page shows."""
-
-    q = search_field("Name")
-    unknown = forms.BooleanField(required=False, label="Only without effect")
-
-
-class WordForm(forms.Form):
-    """What a word of the list means."""
-
-    word = forms.ChoiceField()
-    platform = forms.ModelChoiceField(
-        Platform.objects.filter(kind=Platform.Kind.IN_TREE).order_by("name"),
-        to_field_name="slug",
-        required=False,
-        empty_label="none of those here",
-    )
-    reason = forms.CharField(
-        max_length=REASON_MAX, widget=forms.Textarea(attrs={"rows": 3}), help_text="Becomes part of the log, for good."
-    )
-
-    def __init__(self, words: list[Unknown], *args: Any) -> None:
-        super().__init__(*args)
-        self.fields["word"].choices = [(one.word, one.word) for one in words]  # type: ignore[attr-defined]
 
 
 @public
@@ -61,7 +29,7 @@ def upstream(request: HttpRequest) -> HttpResponse:
     known = upstream_words.known()
     unknown = upstream_words.unknown_words(known)
     askable = [one for one in unknown if one.is_askable]
-    form = WordForm(askable, request.POST or None)
+    form = WordForm([one.word for one in askable], request.POST or None)
     if request.method == "POST":
         if not may_decide(request.user):
             raise PermissionDenied("Only maintainers may say what a word of upstream's list means.")
@@ -74,11 +42,7 @@ def upstream(request: HttpRequest) -> HttpResponse:
                 messages.success(request, f"“{named.word}” is {named.platform or 'no platform here'}.")
                 return redirect("quarantine:upstream")
     filters = UpstreamFilterForm(request.GET)
-    given = filters.given()
-    found = upstream_words.disabled_tests(
-        words=given.get("q", ""), unknown=[one.word for one in unknown] if given.get("unknown") else None
-    )
-    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    page = Paginator(upstream_words.found(filters.given(), unknown), PAGE).get_page(request.GET.get("page"))
     context = {
         "kept": UpstreamList.objects.filter(pk=1).first(),
         "guards": GUARDS,

@@ -3,6 +3,7 @@
 import datetime
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -56,17 +57,6 @@ def read(lines: list[UpstreamDisabled], known: Known) -> list[Disabled]:
     return found
 
 
-def disabled_tests(*, words: str = "", unknown: list[str] | None = None) -> QuerySet[UpstreamDisabled]:
-    """The list, by name: those whose name holds `words`; with `unknown`, those that name one of these platforms."""
-    found = UpstreamDisabled.objects.filter(said__icontains=words) if words else UpstreamDisabled.objects.all()
-    if unknown is None:
-        return found
-    asked = Q(pk=None)
-    for word in unknown:
-        asked |= Q(words__contains=[word])
-    return found.filter(asked)
-
-
 def about(test: Test) -> list[Disabled]:
     """The lines that name a test, under its name now or before, on whatever device. Upstream's list leaves the file
     out, and so does its runner: tests of one class and name in two files are both meant. One query where there is none.
@@ -97,6 +87,19 @@ def unknown_words(known: Known) -> list[Unknown]:
     for words in UpstreamDisabled.objects.exclude(words=[]).values_list("words", flat=True):
         said.update(words)
     return [Unknown(word, lines, is_askable(word)) for word, lines in said.most_common() if not known.is_known(word)]
+
+
+def found(given: dict[str, Any], unknown: list[Unknown]) -> QuerySet[UpstreamDisabled]:
+    """The list, by name, narrowed by `q` (part of a name) and `unknown` (only what is without effect)."""
+    lines = UpstreamDisabled.objects.all()
+    if text := given.get("q"):
+        lines = lines.filter(said__icontains=text)
+    if given.get("unknown"):
+        asked = Q(pk=None)
+        for one in unknown:
+            asked |= Q(words__contains=[one.word])
+        lines = lines.filter(asked)
+    return lines
 
 
 @transaction.atomic

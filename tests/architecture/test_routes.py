@@ -120,6 +120,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/backlog/": Open.PUBLIC,
     "api/v1/compare/": Open.PUBLIC,
     "api/v1/quarantines/": Open.PUBLIC,
+    "api/v1/upstream-disabled/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
     "api/v1/platforms/<slug:slug>/quarantines/": Open.SIGNED_IN,

@@ -334,6 +334,33 @@ def test_the_page_says_what_the_list_is_and_what_it_comes_to_here(address: Recor
     assert "/quarantines/upstream/" in Page(Client().get("/quarantines/")).links
 
 
+def test_programs_read_the_same(address: Recorder) -> None:
+    in_tree("rocm", "AMD ROCm")
+    fetched(address, sent(LIST))
+    answer = Client().get("/api/v1/upstream-disabled/?unknown=true&q=test_").json()
+    assert answer == {
+        "next": None,
+        "previous": None,
+        "results": [
+            {
+                "test": "test_c (__main__.TestFoo)",
+                "issue": "79",
+                "url": ISSUE,
+                "platforms": ["npu"],
+                "here": [],
+                "unknown": ["npu"],
+            }
+        ],
+    }
+    assert Client().get("/api/v1/upstream-disabled/?format=csv&q=test_a").content.decode().splitlines() == [
+        "test,issue,url,platforms,here,unknown",
+        f"test_a_cuda_float32 (__main__.TestFooCUDA),77,{ISSUE},rocm,rocm,",
+    ]
+    first = Client().get("/api/v1/upstream-disabled/?limit=3").json()
+    rest = Client().get(first["next"]).json()
+    assert [line["test"] for line in first["results"] + rest["results"]] == sorted(LIST)
+
+
 def test_an_alarm_is_said_on_the_page(address: Recorder) -> None:
     fetched(address, sent(LIST), http(200, b"<html>"))
     text = Page(Client().get("/quarantines/upstream/")).text
