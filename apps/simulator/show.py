@@ -175,6 +175,7 @@ class Show:
         if self._history is not None and self._history.is_over:
             self._mind(time.monotonic() + MIND_FOR_SECONDS)
         elif self._history is not None:
+            self._downstreams.untold = frozenset(c.full_name for c in CHARACTERS if c.flaky_tests)
             self._historian = threading.Thread(target=self._tell_history, name="historian", daemon=True)
             self._historian.start()
         self._next_event()
@@ -190,6 +191,8 @@ class Show:
         if self._sent == LOST_AFTER_EVENTS and self._is_first:
             self._github.hooks.drop(LOST_EVENTS)
         self._send(event)
+        if event.name == "push" and event.body["ref"] == "refs/heads/main":
+            self._downstreams.test_upstream(self._stage.upstream, event.body["after"])
         if self._sent % NIGHT_EVERY_EVENTS == 1:
             self._begin_night()
         if self._sent == RENAME_AFTER_EVENTS and self._history is None:
@@ -257,6 +260,7 @@ class Show:
             log.warning("The hub takes no history: %s", error)
         except Exception:
             log.exception("The history ends early")
+        self._downstreams.untold = frozenset()
         if not self._stop.is_set():
             self._write_notes()
 

@@ -83,11 +83,24 @@ def test_one_runs_out_one_is_in_force_one_may_go_and_the_rest_is_left(demo: Hub)
     assert len(states()) == 4
 
 
+def test_what_was_proposed_a_moment_ago_is_decided_on_now(demo: Hub) -> None:
+    moment = now()
+    proposed("test_one", moment - 28 * DAY)
+    proposed(mended_test(WREN), moment - 20 * DAY)
+    for name in ("test_two", "test_three"):
+        proposed(name, moment - datetime.timedelta(minutes=1))
+    assert Minder(demo.url, WREN).tend(now=moment) is True
+    assert [state for state, _, _ in states()] == ["in_force", "release_proposed", "in_force", "proposed"]
+    began = states()[2][1]
+    assert began is not None
+    assert moment <= began <= now()
+
+
 def test_without_the_account_it_is_refused_and_says_so(demo: Hub, settings: Any) -> None:
     from apps.accounts.models import User
 
     for number in range(3):
-        proposed(f"test_{number}", now() - (9 - number) * DAY)
+        proposed(f"test_{number}", now() - (29 - number) * DAY)
     proposed(mended_test(WREN), now() - DAY)
     User.objects.filter(username=ACCOUNT).update(is_active=False)
     with pytest.raises(Refused):
