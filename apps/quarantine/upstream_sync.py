@@ -23,6 +23,7 @@ TIMEOUT_SECONDS = 20
 FETCH_SECONDS = 120
 _CHUNK = 65_536
 _DETAIL_MAX = 500
+_ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ def _replace(before: dict[str, UpstreamDisabled], judged: DisabledList) -> Taken
             changed.append(one)
     gone = [one.pk for said, one in before.items() if said not in after]
     UpstreamDisabled.objects.filter(pk__in=gone).delete()
-    UpstreamDisabled.objects.bulk_create(added)
-    UpstreamDisabled.objects.bulk_update(changed, _COLUMNS)
+    UpstreamDisabled.objects.bulk_create(added, batch_size=_ROWS_AT_ONCE)
+    UpstreamDisabled.objects.bulk_update(changed, _COLUMNS, batch_size=_ROWS_AT_ONCE)
     return Taken(len(added), len(changed), len(gone), judged.left_out, len(after))
 
 

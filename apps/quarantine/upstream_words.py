@@ -58,8 +58,9 @@ def read(lines: list[UpstreamDisabled], known: Known) -> list[Disabled]:
 
 
 def about(test: Test) -> list[Disabled]:
-    """The lines that name a test, under its name now or before, on whatever device. Upstream's list leaves the file
-    out, and so does its runner: tests of one class and name in two files are both meant. One query where there is none.
+    """The lines that name a test, under its name now or before, on whatever device. Two queries where there is none.
+
+    Upstream's list leaves the file out, as its runner does: tests of one class and name in two files are both meant.
     """
     numbers = [identity(test.class_name, test.name)]
     files = {test.file}
