@@ -300,7 +300,7 @@ class Show:
     def _write_notes(self, *, whole: bool = False) -> None:
         pending = self._downstreams.pending() + self._left_over
         notes = {"upstream": self._upstream.state(), "pending": pending, "renamed": self._is_renamed()}
-        notes["minded"] = self._is_minded
         if self._history is not None:
             notes["history"] = self._history.state(with_owed=whole)
+            notes["minded"] = self._is_minded
         self._notebook.write(notes)
