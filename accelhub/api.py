@@ -8,6 +8,7 @@ from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
+from apps.quarantine.upstream_api import UpstreamDisabledList
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -56,6 +57,7 @@ urlpatterns = [
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
+    path("upstream-disabled/", UpstreamDisabledList.as_view(), name="upstream_disabled"),
     path("platforms/<slug:slug>/quarantines/", ProposeView.as_view(), name="propose_quarantine"),
     path("flaky-rules/", RulesView.as_view(), name="flaky_rules"),
     path("flaky-rules/preview/", PreviewView.as_view(), name="preview_flaky_rules"),

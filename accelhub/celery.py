@@ -9,7 +9,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, before_task_publish, task_postrun, task_prerun
+from celery.signals import (
+    beat_init,
+    before_task_publish,
+    task_failure,
+    task_postrun,
+    task_prerun,
+    task_success,
+)
 from django.conf import settings
 
 from apps.core import clock
@@ -29,6 +36,7 @@ app.conf.task_routes = {
     "apps.results.tasks_reports.count_coverage": {"queue": HEAVY},
     "apps.governance.tasks.evaluate_field": {"queue": HEAVY},
     "apps.quarantine.tasks.look_through": {"queue": HEAVY},
+    "apps.quarantine.tasks.expire_quarantines": {"queue": HEAVY},
     "apps.quarantine.tasks.sweep_quarantines": {"queue": HEAVY},
     "apps.quarantine.tasks.sweep_evidence": {"queue": HEAVY},
 }
@@ -55,7 +63,9 @@ BEAT = [
     ("apps.results.tasks_reports.publish_names", 60, "tests of new public reports, for anyone to search for"),
     ("apps.results.tasks_reports.count_coverage", 60, "how much of what could be run new reports ran"),
     ("apps.quarantine.tasks.sweep_evidence", 300, "reports whose evidence of flaky tests is behind"),
-    ("apps.quarantine.tasks.sweep_quarantines", 3_600, "quarantines that have run out, vanished, or may go"),
+    ("apps.quarantine.tasks.expire_quarantines", 60, "quarantines that have run out"),
+    ("apps.quarantine.tasks.sweep_quarantines", 3_600, "quarantines that have vanished, or may go"),
+    ("apps.quarantine.tasks.fetch_upstream_list", 900, "upstream's own list of disabled tests"),
     ("apps.platforms.tasks.pin_the_unpinned", 600, "repositories whose numeric ids GitHub has not confirmed yet"),
     ("apps.platforms.tasks.sync_allowlist", 120, "the allowlist file upstream, and the pull requests on it"),
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),
@@ -73,10 +83,37 @@ app.conf.beat_schedule = {
 
 @beat_init.connect
 def begin_comparison(**_: Any) -> None:
-    """From here on the hub is answerable for webhooks in this mode: nothing waits for a worker to say so."""
+    """From here on the hub is answerable for webhooks in this mode, and its scheduled tasks for their work: nothing
+    waits for a worker to say so."""
+    from apps.core import rounds
     from apps.relay import missed
 
     missed.begin(now=clock.now())
+    rounds.begin(now=clock.now())
+
+
+# --- when a scheduled task last did its work (apps/core/rounds.py) ---------------------------------------------------
+
+
+@task_prerun.connect
+def begin_round(**_: Any) -> None:
+    from apps.core import rounds
+
+    rounds.start()
+
+
+@task_success.connect
+def note_success(sender: Any, **_: Any) -> None:
+    from apps.core import rounds
+
+    rounds.note(sender.name, now=clock.now())
+
+
+@task_failure.connect
+def note_failure(sender: Any, exception: BaseException, **_: Any) -> None:
+    from apps.core import rounds
+
+    rounds.note(sender.name, now=clock.now(), error=exception)
 
 
 # --- a demo's pretended time goes with the messages that were published under it (apps/core/clock.py) ----------------

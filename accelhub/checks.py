@@ -216,6 +216,15 @@ def mode_is_known(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(TAG, Tags.security)
+def disabled_tests_are_https(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """What upstream disables is shown under its name: nobody on the way may write it."""
+    if not settings.DISABLED_TESTS_URL or _is_trusted(settings.DISABLED_TESTS_URL):
+        return []
+    hint = "Use https; http is for loopback in debug or demo mode."
+    return [Error(f"ACCELHUB_DISABLED_TESTS_URL is {settings.DISABLED_TESTS_URL}.", hint=hint, id="accelhub.E025")]
+
+
+@register(TAG, Tags.security)
 def storage_is_supported(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Reports are kept as files. An object store needs a client of 20 MB that no other part of the hub uses; a folder
     that such a store is mounted at serves as well."""

@@ -211,6 +211,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 
+# Upstream's list of disabled tests, shown beside tests; empty: it is not fetched.
+DISABLED_TESTS_URL = env.str("ACCELHUB_DISABLED_TESTS_URL", "")
 # How many days uploaded bytes are kept once they are read, beside what was made of them; 0: for good.
 RAW_DAYS = env.int("ACCELHUB_RAW_DAYS", 90)
 

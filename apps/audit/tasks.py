@@ -5,6 +5,7 @@ import logging
 from celery import shared_task
 
 from apps.audit import services
+from apps.core import rounds
 from apps.core.clock import now
 
 log = logging.getLogger(__name__)
@@ -16,4 +17,5 @@ def verify_chain() -> str:
     proof = services.verify(now=now())
     if not proof.is_sound:
         log.error("audit log broken: %s", proof.finding)
+        rounds.undone(proof.finding)
     return proof.finding or f"verified to #{proof.verified_to}"

@@ -8,6 +8,7 @@ from apps.checks.models import Check, Rerun
 from apps.checks.policy import SCOPES
 from apps.checks.selectors import may_publish
 from apps.checks.topics import CHECK_PENDING, RERUN_PENDING
+from apps.core import rounds
 from apps.core.clock import now
 from apps.relay.models import Delivery
 
@@ -64,6 +65,7 @@ def send_rerun(rerun_pk: int) -> SendState | None:
 def sweep_checks() -> int:
     """Wake check runs and re-runs whose task was lost, or whose next attempt is due."""
     if not may_publish():
+        rounds.off()
         return 0
     moment = now()
     return outbox.sweep(Check, CHECK_PENDING, now=moment) + outbox.sweep(Rerun, RERUN_PENDING, now=moment)

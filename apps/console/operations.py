@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from apps.checks.selectors import given_up_checks
-from apps.core import alarms
+from apps.core import alarms, rounds
 from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.permissions import Open, Permission
@@ -67,6 +67,10 @@ ROOMS: tuple[Room, ...] = (
     Room(
         *("Health", "public:health", Permission.HEALTH_VIEW, "The hub's probes, and what is due and not done."),
         *("silent probe(s)", lambda moment: len(relay_selectors.silent_probes(now=moment))),
+    ),
+    Room(
+        *("Scheduled tasks", "public:health", Permission.HEALTH_VIEW, "When each last did its work."),
+        *("overdue", lambda moment: len(rounds.overdue(now=moment)), "#tasks"),
     ),
     Room(
         *("Dispatches", "relay_pages:dispatches", Permission.DISPATCH_VIEW, "What is on its way to downstreams."),

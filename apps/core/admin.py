@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from apps.core.access import is_allowed, requires
-from apps.core.models import Alarm, Installation, Wakeup
+from apps.core.models import Alarm, Installation, Round, Wakeup
 from apps.core.permissions import Permission
 
 # Ours, in place of Django's: who is signed in and the way back; no link to a history that is never written.
@@ -108,3 +108,9 @@ class AlarmAdmin(ReadOnly):
     list_filter = ("kind",)
     search_fields = ("detail",)
     ordering = ("-last_at", "-pk")
+
+
+@admin.register(Round, site=site)
+class RoundAdmin(ReadOnly):
+    list_display = ("name", "succeeded_at", "tried_at", "is_off", "said")
+    list_filter = ("is_off",)

@@ -45,6 +45,7 @@ class Alarm(models.Model):
     class Kind(models.TextChoices):
         LIMIT_OPEN = "limit_open", "Limits are not applied"
         IDENTITY_REPLACED = "identity_replaced", "Another repository speaks under a listed name"
+        DISABLED_TESTS = "disabled_tests", "Upstream's list of disabled tests is not taken"
 
     kind = models.CharField(max_length=40, choices=Kind.choices)
     key = models.CharField(max_length=100, blank=True)
@@ -58,3 +59,21 @@ class Alarm(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()}: {self.detail}"
+
+
+class Round(models.Model):
+    """A task that runs by itself: when it last did its work, which is more than to have run.
+
+    `tried_at`: its last run; `said`: why that did no work, '' where it did; `is_off`: it has none, by a setting.
+    `since_at`: from when on it is answerable.
+    """
+
+    name = models.CharField(max_length=200, primary_key=True)
+    since_at = models.DateTimeField()
+    tried_at = models.DateTimeField(null=True, blank=True)
+    succeeded_at = models.DateTimeField(null=True, blank=True)
+    is_off = models.BooleanField(default=False)
+    said = models.CharField(max_length=300, blank=True)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,11 +1,12 @@
 """Pages and probes that belong to no domain: error answers, the table of error codes, health."""
 
-from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from redis import Redis, RedisError
 
+from apps.core import rounds
 from apps.core.access import public
+from apps.core.clock import now
 from apps.core.errors import CODES, Problem, is_machine_route, problem_response
 from apps.core.middleware import problem_page
 
@@ -52,13 +53,16 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @public
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when PostgreSQL and Redis answer, else 503; `failing` names the part: `postgresql`, `redis`."""
+    """200 when PostgreSQL and Redis answer, else 503; `failing` names the part: `postgresql`, `redis`.
+
+    `overdue` names the scheduled tasks that have not done their work for long: no reason to send requests elsewhere.
+    """
     from django.conf import settings
 
-    failing = []
+    failing: list[str] = []
+    overdue: list[str] = []
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        overdue = rounds.overdue(now=now())
     except Exception:  # any failure to answer is the finding itself
         failing.append("postgresql")
     try:
@@ -66,4 +70,5 @@ def readyz(request: HttpRequest) -> HttpResponse:
             redis.ping()
     except (RedisError, OSError):
         failing.append("redis")
-    return JsonResponse({"ok": not failing, "failing": failing}, status=503 if failing else 200)
+    answer = {"ok": not failing, "failing": failing, "overdue": overdue}
+    return JsonResponse(answer, status=503 if failing else 200)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from django.conf import settings
 from django.db import connection, transaction
 
-from apps.core import clock
+from apps.core import clock, rounds
 from apps.core.models import Wakeup
 
 log = logging.getLogger(__name__)
@@ -112,6 +112,7 @@ def _hand_on_singly(topic: str, handler: Handler, lazy: bool, limit: int) -> int
             handed += _hand_on(topic, handler, lazy, lambda: _take_one(pk))  # noqa: B023  called at once
         except Exception:
             log.exception("wake-up %s of %s stays", pk, topic)
+            rounds.undone(f"a wake-up of {topic} stays")
     return handed
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from apps.audit.enums import Action
 from apps.audit.services import HUB, Actor, Subject, record
-from apps.core import clock
+from apps.core import clock, rounds
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.github_files import Commit, Pull, RepositoryFiles
@@ -53,9 +53,11 @@ def sync(*, now: datetime.datetime) -> None:
         follow_demotions(files, now=now)
     except GitHubUnavailable as error:
         log.warning("%s: %s", where, error)
+        rounds.undone(str(error))
         _note_silence(where, str(error), now)
     except GitHubRefused as refusal:
         log.error("demotions of %s: %s", where, refusal)
+        rounds.undone(f"demotions: {refusal}")
 
 
 # --- the file ---------------------------------------------------------------------------------------------------
@@ -149,6 +151,7 @@ def raise_alarm(
     The log hears of it, and whoever looks after the allowlist gets an e-mail. An earlier alarm gives way to it.
     """
     alarm = open_alarm()
+    rounds.undone(f"the file is not taken: {refusal.detail}")
     if alarm is not None and (alarm.kind, alarm.commit_sha) == (refusal.kind, commit_sha):
         return alarm
     AllowlistAlarm.objects.filter(cleared_at=None).update(cleared_at=now)

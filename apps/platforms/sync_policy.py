@@ -69,7 +69,7 @@ def judge(content: bytes, before: list[Entry], *, is_accepted: bool, former: Map
         text = content.decode()
     except UnicodeDecodeError as error:
         return Refusal(AlarmKind.UNREADABLE, f"byte {error.start} is not UTF-8")
-    if _PAGE.match(text):
+    if is_page(text):
         return Refusal(AlarmKind.HTML, f"it begins with {text.strip()[:40]!r}")
     if not text.strip():
         return Refusal(AlarmKind.EMPTY, "it has no content")
@@ -86,6 +86,11 @@ def judge(content: bytes, before: list[Entry], *, is_accepted: bool, former: Map
         names = ", ".join(f"{entry.full_name} (L{entry.level})" for entry in gone[:10])
         return Refusal(AlarmKind.SHRINK, f"{len(gone)} of {len(before)} entries are gone: {names}")
     return after
+
+
+def is_page(text: str) -> bool:
+    """Whether a text is a web page, whatever was asked for: a sign-in, an error of a proxy."""
+    return _PAGE.match(text) is not None
 
 
 def is_shrink(gone: int, before: int) -> bool:

@@ -4,6 +4,7 @@ import logging
 
 from celery import shared_task
 
+from apps.core import rounds
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
@@ -73,6 +74,7 @@ def open_pull_request(edit_pk: int) -> str | None:
 def sync_allowlist() -> None:
     """Follow the allowlist file, where one is the authority; wake decisions whose pull request is not open yet."""
     if not authority.is_file():
+        rounds.off()
         return
     edits.sweep(now=now())
     sync.sync(now=now())

@@ -8,7 +8,18 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnly, site
-from apps.quarantine.models import FlakeEvent, Member, Progress, Quarantine, Reading, RuleVersion, Streak
+from apps.quarantine.models import (
+    FlakeEvent,
+    Member,
+    Progress,
+    Quarantine,
+    Reading,
+    RuleVersion,
+    Streak,
+    UpstreamDisabled,
+    UpstreamList,
+    UpstreamWord,
+)
 from apps.quarantine.selectors import visible_to
 from apps.results.models import Report
 from apps.results.report_selectors import PUBLIC
@@ -72,6 +83,23 @@ class StreakAdmin(OfPublic):
     list_display = ("test", "platform", "variant", "runs", "commits", "since_at", "last_at", "is_raised")
     list_filter = ("is_raised",)
     list_select_related = ("test", "platform")
+
+
+@admin.register(UpstreamList, site=site)
+class UpstreamListAdmin(ReadOnly):
+    list_display = ("source", "taken_at", "answered_at", "alarm", "alarm_at", "left_out")
+
+
+@admin.register(UpstreamDisabled, site=site)
+class UpstreamDisabledAdmin(ReadOnly):
+    list_display = ("said", "issue", "words")
+    search_fields = ("said",)
+
+
+@admin.register(UpstreamWord, site=site)
+class UpstreamWordAdmin(ReadOnly):
+    list_display = ("word", "platform", "by", "at")
+    list_select_related = ("platform",)
 
 
 @admin.register(RuleVersion, site=site)

@@ -58,3 +58,14 @@ class Verb(models.TextChoices):
     EXPIRE = "expire", "expire"
     VANISH = "vanish", "end as vanished"
     BREAK = "break", "end as broken"
+
+
+class ListAlarm(models.TextChoices):
+    """Why upstream's list of disabled tests is not taken. What each means stands in disabled_list.GUARDS."""
+
+    HTML = "html", "a web page"
+    EMPTY = "empty", "empty"
+    UNREADABLE = "unreadable", "no list of disabled tests"
+    SHRINK = "shrink", "much is gone"
+    REFUSED = "refused", "refused"
+    SILENT = "silent", "no answer"

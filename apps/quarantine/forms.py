@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.html import format_html
 
-from apps.core.filters import FilterForm
+from apps.core.filters import FilterForm, search_field
 from apps.platforms.models import Platform
 from apps.quarantine.enums import ReasonClass, State
 from apps.quarantine.naming import resolved
@@ -134,3 +134,27 @@ class ProposeForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """What the service takes."""
         return dict(self.cleaned_data)
+
+
+class UpstreamFilterForm(FilterForm):
+    """Which lines of upstream's list are shown."""
+
+    q = search_field("Name")
+    unknown = forms.BooleanField(required=False, label="Only without effect")
+
+
+class WordForm(forms.Form):
+    """What a word of upstream's list means."""
+
+    word = forms.ChoiceField()
+    platform = forms.ModelChoiceField(
+        Platform.objects.filter(kind=Platform.Kind.IN_TREE).order_by("name"),
+        to_field_name="slug",
+        required=False,
+        empty_label="none of those here",
+    )
+    reason = _words("Reason", "Becomes part of the log, for good.")
+
+    def __init__(self, words: list[str], *args: Any) -> None:
+        super().__init__(*args)
+        self.fields["word"].choices = [(word, word) for word in words]  # type: ignore[attr-defined]

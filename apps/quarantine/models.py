@@ -6,8 +6,22 @@ from django.db.models import F, Q
 from apps.core.ids import public_id
 from apps.platforms.models import Platform
 from apps.quarantine.enums import FlakeKind, ReasonClass, Source, State
+from apps.quarantine.models_upstream import UpstreamDisabled, UpstreamList, UpstreamWord
 from apps.quarantine.policy import EFFECTIVE, OPEN
 from apps.results.models import Report, Test
+
+__all__ = [
+    "FlakeEvent",
+    "Member",
+    "Progress",
+    "Quarantine",
+    "Reading",
+    "RuleVersion",
+    "Streak",
+    "UpstreamDisabled",
+    "UpstreamList",
+    "UpstreamWord",
+]
 
 _HOURS_A_DAY = 24
 

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from apps.core.clock import now
+from apps.quarantine import upstream_sync
 
 _AT_ONCE = 50
 
@@ -23,11 +24,25 @@ def look_through(report_pk: int) -> int:
 
 
 @shared_task
-def sweep_quarantines() -> int:
-    """End what has run out, has vanished; propose releases that are proven. Returns how many records changed."""
+def expire_quarantines() -> int:
+    """End what has run out. Returns how many records."""
     from apps.quarantine import sweep  # numpy and pyarrow: for the heavy worker's memory alone
 
-    return sweep.expire(now=now()) + sweep.vanish(now=now()) + sweep.propose_releases(now=now())
+    return sweep.expire(now=now())
+
+
+@shared_task
+def sweep_quarantines() -> int:
+    """End what has vanished; propose releases that are proven. Returns how many records changed."""
+    from apps.quarantine import sweep  # numpy and pyarrow: for the heavy worker's memory alone
+
+    return sweep.vanish(now=now()) + sweep.propose_releases(now=now())
+
+
+@shared_task
+def fetch_upstream_list() -> None:
+    """Take upstream's list of disabled tests as it is now, where its address is set."""
+    upstream_sync.follow(now=now())
 
 
 @shared_task

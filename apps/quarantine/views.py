@@ -51,7 +51,14 @@ def quarantines(request: HttpRequest) -> HttpResponse:
     page = Paginator(found, PAGE).get_page(request.GET.get("page"))
     strips = strips_of(list(page.object_list), request.user)
     rows = [(one, [cell.drawn for cell in strips[one.pk]]) for one in page.object_list]
-    context = {"form": form, "page": page, "rows": rows, "now": moment, "nav": "tests", "awaiting": selectors.waiting_counts(request.user)}
+    context = {
+        "form": form,
+        "page": page,
+        "rows": rows,
+        "now": moment,
+        "nav": "tests",
+        "awaiting": selectors.waiting_counts(request.user),
+    }
     return render_page(request, "quarantine/quarantine_list.html", context)
 
 

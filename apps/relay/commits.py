@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.db import connection
 
+from apps.core import rounds
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.relay.enums import Flag
 from apps.relay.models import CommitLookup, Delivery, Job
@@ -50,6 +51,7 @@ def ask_about(shas: Iterable[str], *, now: datetime.datetime) -> int:
             )
         except (GitHubUnavailable, GitHubRefused) as error:
             log.warning("upstream's commits cannot be looked up: %s", error)
+            rounds.undone(str(error))
             break
         CommitLookup.objects.bulk_create(
             [CommitLookup(sha=sha, is_known=is_known, looked_up_at=now)], ignore_conflicts=True

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
+from apps.core import rounds
 from apps.core.backoff import backoff_seconds
 from apps.core.github import Compared, GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
@@ -60,6 +61,7 @@ def settle(*, now: datetime.datetime) -> int:
             else:
                 _settle_base(question, now)
         except GitHubUnavailable as problem:
+            rounds.undone(str(problem))
             _wait(question, str(problem), now, asked=problem.wait_seconds)
         except GitHubRefused as problem:
             _wait(question, str(problem), now)

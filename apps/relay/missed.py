@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import TruncDate
 
+from apps.core import rounds
 from apps.core.backoff import ATTEMPTS_MAX, backoff_seconds
 from apps.core.github import GitHubRefused, GitHubUnavailable, HookDelivery, RepositoryIdentity, client
 from apps.core.wakeups import wake
@@ -41,6 +42,8 @@ def compare(*, now: datetime.datetime) -> int:
 
     The first comparison in a mode reads nothing: what was sent before went elsewhere, and others have acted on it.
     """
+    if not modes.current().takes_webhooks:
+        rounds.off()
     if begin(now=now) or not modes.current().takes_webhooks:
         return 0
     log_row, found, until = DeliveryLog.objects.filter(pk=1), 0, now - SETTLES
@@ -56,6 +59,7 @@ def compare(*, now: datetime.datetime) -> int:
         found += _read_on(upstream, now)
     except (GitHubRefused, GitHubUnavailable) as problem:
         log_row.update(compared_at=now, error=str(problem)[:500])
+        rounds.undone(str(problem))
         return found
     ask_again(now=now)
     return found

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import MD5
 
+from apps.core import rounds
 from apps.core.github import CheckRun, GitHubRefused, GitHubUnavailable, client
 from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM
@@ -73,6 +74,7 @@ def look_at_checks(*, now: datetime.datetime) -> int:
             runs, error = client().check_runs(settings.UPSTREAM_REPO, sha), ""
         except (GitHubRefused, GitHubUnavailable) as problem:
             runs, error = [], str(problem)
+            rounds.undone(error)
         _keep_look(sha, runs, error, now)
     CheckLook.objects.filter(looked_at__lt=now - KEPT_FOR).delete()
     SeenCheck.objects.filter(started_at__lt=now - KEPT_FOR).delete()

@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from apps.core import rounds
 from apps.core.clock import now
 from apps.relay import forwarding, modes, shadow
 
@@ -27,10 +28,16 @@ def sweep_forwards() -> int:
 @shared_task
 def look_at_checks() -> int:
     """Ask GitHub which check runs the newest commits show. Without webhooks there are no commits to ask about."""
-    return shadow.look_at_checks(now=now()) if modes.current().takes_webhooks else 0
+    if not modes.current().takes_webhooks:
+        rounds.off()
+        return 0
+    return shadow.look_at_checks(now=now())
 
 
 @shared_task
 def compare_deliveries() -> int:
     """Hold what the hub would do against what was done."""
-    return shadow.compare_deliveries(now=now()) if modes.current().compares else 0
+    if not modes.current().compares:
+        rounds.off()
+        return 0
+    return shadow.compare_deliveries(now=now())

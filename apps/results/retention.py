@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
+from apps.core import rounds
 from apps.core.wakeups import wake
 from apps.results.enums import ReportState
 from apps.results.models import Report, Upload, UploadPart
@@ -24,6 +25,7 @@ def forget_raw(*, now: datetime.datetime) -> int:
     kept for that one (removal.forget_files asks).
     """
     if not settings.RAW_DAYS:
+        rounds.off()
         return 0
     oldest = now - datetime.timedelta(days=settings.RAW_DAYS)
     kept = Upload.objects.filter(report=OuterRef("pk"), raw_removed_at=None)

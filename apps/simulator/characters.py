@@ -36,7 +36,7 @@ class Character:
     `replay_rate` of ends are sent again and misused (apps/simulator/replays.py). `renamed_to`: its repository's name
     since `renamed_days` ago. `events`: what its listing asks for; () is everything. `stray_days`: so many days ago its
     nightly run was about a commit that upstream does not know. `flaky_tests`: so many tests now and then pass only
-    when they are tried again.
+    when they are tried again; the first of them is mended since `mended_days` ago.
     """
 
     full_name: str
@@ -72,6 +72,7 @@ class Character:
     events: tuple[str, ...] = ()
     stray_days: int = 0
     flaky_tests: int = 0
+    mended_days: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,6 +184,7 @@ CHARACTERS: tuple[Character, ...] = (
         green_rerun_rate=0.15,
         most_attempts=4,
         flaky_tests=6,
+        mended_days=16,
     ),
     Character(
         full_name="quarry-demo/torch-quarry",

@@ -15,6 +15,7 @@ from typing import Any
 
 import requests
 
+from apps.simulator.baseline import AFTER_SECONDS, baseline_job, baseline_meta, reportlog
 from apps.simulator.characters import CHARACTERS, by_repository
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.junit import junit
@@ -85,6 +86,8 @@ class Downstreams:
         `retry_seconds`: the first wait before a post that failed is tried again.
         """
         self.pace = pace
+        # Whose test reports wait until their past is told: what is found flaky now was so before.
+        self.untold: frozenset[str] = frozenset()
         self._callback_url = f"{hub_url}/github/callback"
         self._reports_url = f"{hub_url}/api/v1/reports/"
         self._github_url = github_url
@@ -141,7 +144,8 @@ class Downstreams:
     def _report(self, number: int, callback: Callback) -> None:
         job, following = callback.job, callback.following()
         try:
-            if job.uploads and callback.status == "completed" and not callback.tries:
+            is_end = callback.status == "completed" and not callback.tries
+            if job.uploads and is_end and job.repository not in self.untold:
                 self._upload(job)
             pause = self._post(job, callback.status)
             if pause is not None:
@@ -176,8 +180,25 @@ class Downstreams:
             self._replay(job, body, token)
         return None
 
+    def test_upstream(self, repository: str, sha: str) -> None:
+        """Let upstream's own job test a commit of main, and report for its platform. Returns at once; what does not
+        come through is lost."""
+        job = baseline_job(repository, sha, seed=self._seed)
+        self._timetable.after(AFTER_SECONDS * self.pace, lambda: self._report_upstream(job))
+
+    def _report_upstream(self, job: Job) -> None:
+        try:
+            self._send_report(job, baseline_meta(job), f"{job.job_name}.jsonl", reportlog(job))
+        except Interrupted:
+            return
+        except Unreachable as error:
+            log.warning("%s: its tests were not reported: %s", job, error)
+
     def _upload(self, job: Job) -> None:
         """Send its test report, a step before the one that reports its end. Sent again, it is a repetition."""
+        self._send_report(job, job.meta(), f"{job.job_name}.xml", junit(job))
+
+    def _send_report(self, job: Job, meta: dict[str, Any], name: str, content: bytes) -> None:
         token = self._token(job, "in_progress")
         if token is None:
             return
@@ -185,8 +206,8 @@ class Downstreams:
             "POST",
             self._reports_url,
             headers={"Authorization": f"Bearer {token}"},
-            data={"meta": json.dumps(job.meta())},
-            files={"file": (f"{job.job_name}.xml", junit(job), "application/xml")},
+            data={"meta": json.dumps(meta)},
+            files={"file": (name, content, "application/octet-stream")},
         )
         if response.status_code >= 400:
             log.warning("%s: the hub refused its test report: %s", job, one_line(response))

@@ -25,6 +25,7 @@ from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.days import Day, days_of
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.downstream import Callback
+from apps.simulator.junit import junit
 from apps.simulator.loopback import CLOCK_HEADER, Interrupted, Unreachable, one_line, send_with_retries, session
 from apps.simulator.nights import plan_night
 from apps.simulator.plan import Job, answers, plan
@@ -51,13 +52,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Filled:
-    """What a history came to. `replays`: how often an end was sent again or misused. `left`: callbacks that are due
-    after its end."""
+    """What a history came to. `replays`: how often an end was sent again or misused. `reports`: of tests. `left`:
+    callbacks that are due after its end."""
 
     events: int
     dispatches: int
     callbacks: int
     replays: int
+    reports: int
     seconds: float
     left: tuple[Callback, ...]
 
@@ -89,6 +91,7 @@ class History:
         self._github = github
         self._upstream = upstream
         self._callback_url = f"{hub_url}/github/callback"
+        self._reports_url = f"{hub_url}/api/v1/reports/"
         self._audience = audience
         self._seed = seed
         self._span = days
@@ -103,7 +106,7 @@ class History:
         self._next_day = next_day
         self._owed = [Callback.from_row(row) for row in owed]
         self._changed = threading.Condition()
-        self._events = self._dispatches = self._callbacks = self._replays = 0
+        self._events = self._dispatches = self._callbacks = self._replays = self._reports = 0
         self._expected = 0
         self._all = self._per_event = len(characters) - len(self._nightly)
         self.is_over = next_day >= len(self._days) and not self._owed
@@ -159,7 +162,8 @@ class History:
 
     def _filled(self, begin: float, left: tuple[Callback, ...]) -> Filled:
         seconds = time.monotonic() - begin
-        return Filled(self._events, self._dispatches, self._callbacks, self._replays, seconds, left)
+        counts = (self._events, self._dispatches, self._callbacks, self._replays, self._reports)
+        return Filled(*counts, seconds, left)
 
     def _days_ago(self, at: datetime.datetime) -> float:
         return (self._until - at).total_seconds() / DAY_SECONDS
@@ -311,6 +315,8 @@ class History:
             self._github.record_job(
                 job.repository, run_id=job.run_id, run_attempt=job.run_attempt, **job.record(callback.status)
             )
+        if callback.status == "completed" and self._tells_tests(job):
+            self._upload(job, at, over)
         body, token = job.body(callback.status, at), self._token(job)
         response = self._post_body(body, token, at, over)
         if response.status_code >= 400:
@@ -322,6 +328,27 @@ class History:
         with self._changed:
             self._callbacks += 1
             self._replays += len(replays)
+
+    def _tells_tests(self, job: Job) -> bool:
+        """Whether a job of the past sends its test report: those on main of whoever has flaky tests. All would take
+        the hub long to read."""
+        character = self._characters[job.repository.lower()]
+        return job.uploads and job.is_on_main and character.flaky_tests > 0
+
+    def _upload(self, job: Job, at: datetime.datetime, over: requests.Session) -> None:
+        response = send_with_retries(
+            "POST",
+            self._reports_url,
+            closing=self._closing,
+            over=over,
+            headers={"Authorization": f"Bearer {self._token(job)}", CLOCK_HEADER: at.isoformat()},
+            data={"meta": json.dumps(job.meta())},
+            files={"file": (f"{job.job_name}.xml", junit(job), "application/xml")},
+        )
+        if response.status_code >= 400:
+            log.warning("%s: the hub refused its test report: %s", job, one_line(response))
+        with self._changed:
+            self._reports += 1
 
     def _post_body(
         self, body: dict[str, Any], token: str, at: datetime.datetime, over: requests.Session

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from apps.simulator.chance import chance
-from apps.simulator.characters import by_repository
+from apps.simulator.characters import Character, by_repository
 from apps.simulator.plan import Job
 
 _CLASSES = (
@@ -59,28 +59,56 @@ class Case(NamedTuple):
     dtype: str
 
 
+class Ended(NamedTuple):
+    """How a test ended: `how` is passed, failed, skipped or flaky; `words` what is said of it."""
+
+    case: Case
+    how: str
+    words: str = ""
+
+
 def junit(job: Job) -> bytes:
     """A job's report. The job has counts: its `test_results` is not None."""
     counts, character = job.test_results, by_repository(job.repository)
     assert counts is not None
     assert character is not None
+    totals = {"tests": counts["total"], "failures": counts["failed"], "skipped": counts["skipped"]}
+    suite = ElementTree.Element("testsuite", {"name": "pytest", "errors": "0"} | {k: str(v) for k, v in totals.items()})
+    for case, how, words in ended(job, character.flaky_tests):
+        element = _element(suite, case, character.device)
+        if how == "failed":
+            ElementTree.SubElement(element, "failure", message=words).text = _TRACEBACK
+        elif how == "skipped":
+            element.append(_skip(words))
+        elif how == "flaky":
+            ElementTree.SubElement(element, "rerun", message=words).text = words
+    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def ended(job: Job, flaky_tests: int = 0) -> Iterator[Ended]:
+    """Every test of a job with how it ended; `flaky_tests`: so many of them now and then only at a second try."""
+    counts = job.test_results
+    assert counts is not None
     cases = list(itertools.islice(_catalogue(), counts["total"]))
     failed = _failed(job, cases, counts["failed"])
     skipped = _skipped(job, [case for case in cases if case not in failed], counts["skipped"])
-    steady = [case for case in cases if case not in failed and case not in skipped]
     luck = chance(job, "flaky")
-    flaky = {case for case in steady[: character.flaky_tests] if luck.random() < _FLAKE_RATE}
-    totals = {"tests": counts["total"], "failures": counts["failed"], "skipped": counts["skipped"]}
-    suite = ElementTree.Element("testsuite", {"name": "pytest", "errors": "0"} | {k: str(v) for k, v in totals.items()})
+    unsteady = _unsteady(job.repository, cases, flaky_tests)[job.is_mended :]
+    flaky = {case for case in unsteady if luck.random() < _FLAKE_RATE}
     for case in cases:
-        element = _element(suite, case, character.device)
         if case in failed:
-            ElementTree.SubElement(element, "failure", message=_FAILURE).text = _TRACEBACK
+            yield Ended(case, "failed", _FAILURE)
         elif case in skipped:
-            element.append(_skip(job, case))
+            yield Ended(case, "skipped", _why(job, case))
         elif case in flaky:
-            ElementTree.SubElement(element, "rerun", message=_UNLUCKY).text = _UNLUCKY
-    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+            yield Ended(case, "flaky", _UNLUCKY)
+        else:
+            yield Ended(case, "passed")
+
+
+def seconds_of(case: Case) -> float:
+    """How long a test takes, on any device."""
+    return chance("seconds", *case).uniform(*_SECONDS)
 
 
 def _catalogue() -> Iterator[Case]:
@@ -102,22 +130,39 @@ def _skipped(job: Job, cases: list[Case], count: int) -> set[Case]:
     return set(sorted(cases, key=lambda case: chance(job.repository, "skip", *case).random())[:count])
 
 
-def _skip(job: Job, case: Case) -> ElementTree.Element:
+def _unsteady(repository: str, cases: list[Case], count: int) -> list[Case]:
+    """A platform's flaky tests: those that its skip list would have last."""
+    return sorted(cases, key=lambda case: chance(repository, "skip", *case).random())[len(cases) - count :]
+
+
+def mended_test(character: Character) -> str:
+    """The flaky test of a platform that is mended, by the name that it has on every device."""
+    shape = next(shape for shape in character.jobs if shape.uploads)
+    case = _unsteady(character.full_name, list(itertools.islice(_catalogue(), shape.tests)), character.flaky_tests)[0]
+    return f"{case.name}_<device>_{case.dtype}"
+
+
+def _why(job: Job, case: Case) -> str:
+    """Why a test is skipped; '' where it is known to fail."""
     luck = chance(job.repository, "why", *case)
     if luck.random() < _XFAIL_SHARE:
+        return ""
+    return luck.choices(list(_SKIPS), weights=list(_SKIPS.values()))[0]
+
+
+def _skip(words: str) -> ElementTree.Element:
+    if not words:
         return ElementTree.Element("skipped", type="pytest.xfail", message="known to fail here")
-    reason = luck.choices(list(_SKIPS), weights=list(_SKIPS.values()))[0]
-    return ElementTree.Element("skipped", type="pytest.skip", message=reason)
+    return ElementTree.Element("skipped", type="pytest.skip", message=words)
 
 
 def _element(suite: ElementTree.Element, case: Case, device: str) -> ElementTree.Element:
     """An out-of-tree device stands by its name in the method, and as PRIVATEUSE1 in the class."""
-    seconds = chance("seconds", *case).uniform(*_SECONDS)
     return ElementTree.SubElement(
         suite,
         "testcase",
         classname=f"{case.class_name}PRIVATEUSE1",
         name=f"{case.name}_{device}_{case.dtype}",
         file=case.file,
-        time=f"{seconds:.3f}",
+        time=f"{seconds_of(case):.3f}",
     )

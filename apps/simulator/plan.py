@@ -27,7 +27,7 @@ class Job:
     """One job of one run attempt. Times in seconds; `wait_seconds` from the dispatch on. Without `reports_end` its
     machine dies: the start is the last that is heard of it. `true_conclusion` is GitHub's where the job lies. `leg` is
     its own business, and not reported. `is_replayed`: its end is sent again, and misused. `uploads`: it sends its
-    test report first."""
+    test report first; `is_mended`: one flaky test fewer."""
 
     repository: str
     workflow: str
@@ -47,11 +47,17 @@ class Job:
     leg: str = ""
     is_replayed: bool = False
     uploads: bool = False
+    is_mended: bool = False
 
     @property
     def is_nightly(self) -> bool:
         """Whether nobody dispatched it: such a run reports its end only."""
         return bool(self.client_payload.get("event_type") == "nightly")
+
+    @property
+    def is_on_main(self) -> bool:
+        """Whether a push to main started it."""
+        return bool(self.client_payload.get("event_type") == "push")
 
     @property
     def is_on_github(self) -> bool:
@@ -132,8 +138,11 @@ def plan(
                 break
             attempt, pass_rate = attempt + 1, character.rerun_pass_rate
             wait += job.run_seconds + rng.uniform(*RERUN_AFTER_SECONDS)
+    is_mended = days_ago < character.mended_days
     return [
-        dataclasses.replace(job, wait_seconds=job.wait_seconds * pace, run_seconds=job.run_seconds * pace)
+        dataclasses.replace(
+            job, wait_seconds=job.wait_seconds * pace, run_seconds=job.run_seconds * pace, is_mended=is_mended
+        )
         for job in jobs
     ]
 

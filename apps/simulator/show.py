@@ -10,6 +10,7 @@ from typing import Any
 
 import requests
 
+from apps.simulator import minder
 from apps.simulator.characters import CHARACTERS
 from apps.simulator.downstream import Downstreams
 from apps.simulator.history import History, Refused
@@ -40,6 +41,9 @@ RENAME_AFTER_EVENTS = 8
 NIGHT_EVERY_EVENTS = 24
 # The history waits until the first answers are in: it keeps every processor busy.
 HISTORY_AFTER_SECONDS = 5.0
+# How often somebody looks whether the hub has proposed what the history's reports show, and until when.
+MIND_EVERY_SECONDS = 10.0
+MIND_FOR_SECONDS = 1_800.0
 # With `events` given: how long after the last sign of life the show is over.
 QUIET_SECONDS = 10.0
 
@@ -92,6 +96,7 @@ class Show:
         self._quiet = quiet
         self._sent = 0
         self._is_first = True
+        self._is_minded = False
         self._last_sign = 0.0
         self._left_over: list[dict[str, Any]] = []  # callbacks an earlier process owed
         self._timetable = Timetable()
@@ -127,6 +132,7 @@ class Show:
         self._is_first = not notes
         if notes:
             self._left_over = notes["pending"]
+            self._is_minded = bool(notes.get("minded"))
             if notes.get("renamed"):
                 self._rename()
             if "history" in notes:
@@ -166,7 +172,10 @@ class Show:
         log.info("The hub on %s is ready", self._stage.hub_url)
         left_over, self._left_over = self._left_over, []
         self._downstreams.resume(left_over)
-        if self._history is not None and not self._history.is_over:
+        if self._history is not None and self._history.is_over:
+            self._mind(time.monotonic() + MIND_FOR_SECONDS)
+        elif self._history is not None:
+            self._downstreams.untold = frozenset(c.full_name for c in CHARACTERS if c.flaky_tests)
             self._historian = threading.Thread(target=self._tell_history, name="historian", daemon=True)
             self._historian.start()
         self._next_event()
@@ -182,6 +191,8 @@ class Show:
         if self._sent == LOST_AFTER_EVENTS and self._is_first:
             self._github.hooks.drop(LOST_EVENTS)
         self._send(event)
+        if event.name == "push" and event.body["ref"] == "refs/heads/main":
+            self._downstreams.test_upstream(self._stage.upstream, event.body["after"])
         if self._sent % NIGHT_EVERY_EVENTS == 1:
             self._begin_night()
         if self._sent == RENAME_AFTER_EVENTS and self._history is None:
@@ -244,12 +255,31 @@ class Show:
             # Some of it is hours away: a show that ends by itself leaves that to the next one.
             if self._history.is_over and self._left is None:
                 self._downstreams.take_over(self._history.hand_over())
+                self._mind(time.monotonic() + MIND_FOR_SECONDS)
         except Refused as error:
             log.warning("The hub takes no history: %s", error)
         except Exception:
             log.exception("The history ends early")
+        self._downstreams.untold = frozenset()
         if not self._stop.is_set():
             self._write_notes()
+
+    def _mind(self, until: float) -> None:
+        """Have what the hub proposed from the history decided on, once, and as soon as it has proposed enough."""
+        if self._is_minded or time.monotonic() > until:
+            return
+        flaky = next(character for character in CHARACTERS if character.mended_days)
+        try:
+            self._is_minded = minder.Minder(self._stage.hub_url, flaky).tend(now=datetime.datetime.now(datetime.UTC))
+        except minder.Refused as error:
+            log.warning("Nobody minds the flaky tests: %s", error)
+            return
+        except requests.RequestException as error:
+            log.info("Flaky tests: %s", type(error).__name__)
+        if self._is_minded:
+            self._write_notes()
+        else:
+            self._timetable.after(MIND_EVERY_SECONDS, lambda: self._mind(until))
 
     def _on_dispatch(self, dispatch: Dispatch) -> None:
         self._last_sign = time.monotonic()
@@ -272,4 +302,5 @@ class Show:
         notes = {"upstream": self._upstream.state(), "pending": pending, "renamed": self._is_renamed()}
         if self._history is not None:
             notes["history"] = self._history.state(with_owed=whole)
+            notes["minded"] = self._is_minded
         self._notebook.write(notes)

@@ -261,6 +261,16 @@ class TestSystemChecks:
         setattr(settings, name, "http://github.example")
         assert errors() == ["accelhub.E008"]
 
+    def test_e025_a_list_of_disabled_tests_over_http(self, settings: Settings) -> None:
+        settings.DISABLED_TESTS_URL = "http://127.0.0.1:9000/disabled-tests.json"
+        assert errors() == ["accelhub.E025"]
+        settings.DEMO = True
+        assert errors() == []
+        settings.DISABLED_TESTS_URL = "http://lists.example/disabled-tests.json"
+        assert errors() == ["accelhub.E025"]
+        settings.DISABLED_TESTS_URL = "https://lists.example/disabled-tests.json"
+        assert errors() == []
+
     @pytest.mark.parametrize(
         ("base", "expected"),
         [

@@ -22,14 +22,16 @@ URL = "/console/operations/"
 
 EVERYONES = {
     Role.MAINTAINER: [
-        *("Health", "New owners", "Allowlist", "Participation and limits", "Components"),
+        *("Health", "Scheduled tasks", "New owners", "Allowlist", "Participation and limits", "Components"),
     ],
     Role.OPERATOR: [
-        *("Alarms", "Health", "Dispatches", "Check runs", "Relay", "Rejected callbacks", "New owners", "Allowlist"),
+        *("Alarms", "Health", "Scheduled tasks", "Dispatches", "Check runs", "Relay", "Rejected callbacks"),
+        *("New owners", "Allowlist"),
         *("Buildkite pipelines", "Tables", "Components"),
     ],
     Role.ADMIN: [
-        *("Alarms", "Health", "Dispatches", "Check runs", "Relay", "Rejected callbacks", "New owners", "Allowlist"),
+        *("Alarms", "Health", "Scheduled tasks", "Dispatches", "Check runs", "Relay", "Rejected callbacks"),
+        *("New owners", "Allowlist"),
         *("Participation and limits", "Buildkite pipelines", "People", "Tables", "Components"),
     ],
 }
@@ -85,6 +87,7 @@ def rows(page: Page) -> dict[str, str]:
 NOTHING = {
     "Alarms": "0 in the last 7 days",
     "Health": "0 silent probes",
+    "Scheduled tasks": "0 overdue",
     "Dispatches": "0 given up",
     "Check runs": "0 given up",
     "Relay": "0 results given up",
@@ -158,7 +161,7 @@ def test_its_queries_do_not_grow(client: Client, django_assert_num_queries: Any,
         trouble(acme, number + 1)
     client.force_login(user(Role.ADMIN))
     client.get(URL)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         client.get(URL)
 
 

@@ -34,7 +34,7 @@ def test_head_is_answered_like_get_without_a_body() -> None:
 @pytest.mark.django_db
 def test_a_hub_with_all_its_parts_is_ready(client: Client) -> None:
     answer = client.get("/readyz")
-    assert (answer.status_code, answer.json()) == (200, {"ok": True, "failing": []})
+    assert (answer.status_code, answer.json()) == (200, {"ok": True, "failing": [], "overdue": []})
 
 
 @pytest.mark.django_db
@@ -42,7 +42,7 @@ def test_a_hub_with_all_its_parts_is_ready(client: Client) -> None:
 def test_without_redis_it_is_not_ready(client: Client, settings: Any, url: str) -> None:
     settings.REDIS_URL = url
     answer = client.get("/readyz")
-    assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": ["redis"]})
+    assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": ["redis"], "overdue": []})
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_without_postgresql_it_is_not_ready(
     with monkeypatch.context() as patch:
         patch.setitem(connection.settings_dict, "HOST", "/nowhere")
         answer = client.get("/readyz")
-    assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": failing})
+    assert (answer.status_code, answer.json()) == (503, {"ok": False, "failing": failing, "overdue": []})
 
 
 def test_a_hub_that_lost_postgresql_for_a_moment_is_ready_again(hub: Hub) -> None:
@@ -71,7 +71,7 @@ def test_a_hub_that_lost_postgresql_for_a_moment_is_ready_again(hub: Hub) -> Non
         answer = requests.get(f"{hub.url}/readyz", timeout=10)
         return answer.status_code, answer.json()
 
-    assert ready() == (200, {"ok": True, "failing": []})
+    assert ready() == (200, {"ok": True, "failing": [], "overdue": []})
     name = hub.database.name
     administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
-    assert ready() == (200, {"ok": True, "failing": []})
+    assert ready() == (200, {"ok": True, "failing": [], "overdue": []})

@@ -20,6 +20,10 @@ from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
 from apps.policies.models import PolicyDraft
+from apps.quarantine import services as quarantines
+from apps.quarantine.enums import ReasonClass, Source
+from apps.quarantine.models import Quarantine
+from apps.quarantine.sweep import expire
 from apps.relay.adoption import DifferenceKind
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import (
@@ -75,6 +79,7 @@ class Field:
     transfer: Transfer  # of the Kestrel NPU's repository, with a held job
     reports: dict[str, Report]
     read: tuple[Report, Report]  # two of Acme's tests, with something of everything
+    quarantines: dict[str, Quarantine]  # of Acme, in several states
 
     def addresses(self) -> dict[str, Any]:
         """What the addresses of pages are made of."""
@@ -94,6 +99,7 @@ class Field:
             "person": self.vendor.public_id,
             "transfer": self.transfer.public_id,
             **{name: report.public_id for name, report in self.reports.items()},
+            **{name: quarantine.public_id for name, quarantine in self.quarantines.items()},
             "report_before": self.read[0].public_id,
             "read_report": self.read[1].public_id,
             "test": self.read[1].findings.earliest("pk").test_id,
@@ -179,6 +185,7 @@ def grow() -> Field:
         transfer=_identities(acme, made["kestrel/torch"]),
         read=_read_reports(acme, made["kestrel/torch"]),
         reports=_reports(acme, zephyr, shown),
+        quarantines=_quarantines(acme.platform),
         waiting=proposal("borealis/torch", by=user(username="bo"), platform_name="Borealis TPU"),
         returned=returned(proposal("zephyr/second", by=vendor, platform_name="Zephyr Two")),
     )
@@ -213,6 +220,50 @@ def _reports(acme: Repository, zephyr: Repository, shown: Job) -> dict[str, Repo
         "removed_report": reports.removed(acme),
         "private_report": reports.report(zephyr, level=1, passed=3),
     }
+
+
+def _quarantines(platform: Platform) -> dict[str, Quarantine]:
+    """One in each state that has a page of its own; the one in force has evidence (factories.tables)."""
+    in_force = Quarantine.objects.get(platform=platform)
+    proposed = _proposed(platform, "test_proposed", days=1, issue_url="https://github.com/acme/torch/issues/7")
+    to_release = _in_force(platform, "test_mended", days=9)
+    to_release = quarantines.propose_release(
+        quarantine=to_release,
+        revision=to_release.revision,
+        reason="It passes since the kernel was mended.",
+        actor=TESTS,
+        now=days_ago(1),
+    )
+    expired = _in_force(platform, f"test_{'very_long_name_' * 9}", days=31)
+    assert expire(now=now()) == 1
+    return {
+        "quarantine": in_force,
+        "proposed_quarantine": proposed,
+        "quarantine_to_release": to_release,
+        "expired_quarantine": expired,
+    }
+
+
+def _proposed(platform: Platform, name: str, *, days: int, **more: Any) -> Quarantine:
+    return quarantines.propose(
+        platform=platform,
+        variant="default",
+        tests=[catalogued(name).pk],
+        source=Source.VENDOR,
+        reason_class=ReasonClass.TIMING,
+        reason="It races with the allocator.",
+        owner="zoe",
+        actor=TESTS,
+        now=days_ago(days),
+        **more,
+    )
+
+
+def _in_force(platform: Platform, name: str, *, days: int) -> Quarantine:
+    made = _proposed(platform, name, days=days)
+    return quarantines.put_in_force(
+        quarantine=made, revision=made.revision, is_bound=True, actor=TESTS, now=days_ago(days)
+    )
 
 
 def _beside_the_relay(acme: Repository, delivery: Delivery) -> None:

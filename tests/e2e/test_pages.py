@@ -45,7 +45,15 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "flakes/": (Look("/flakes/"),),
     "regressions/": (Look("/regressions/"),),
     "quarantines/": (Look("/quarantines/"), Look("/quarantines/?state=expired", (VISITOR,))),
+    "quarantines/upstream/": (
+        Look("/quarantines/upstream/"),
+        Look("/quarantines/upstream/?unknown=on&q=nobody+is+called+so", (VISITOR,)),
+    ),
     "quarantines/<uuid:public_id>/": (
+        Look("/quarantines/{quarantine}/"),
+        Look("/quarantines/{proposed_quarantine}/", (VISITOR, MAINTAINER)),
+        Look("/quarantines/{quarantine_to_release}/", (VISITOR, MAINTAINER)),
+        Look("/quarantines/{expired_quarantine}/", (VISITOR, MAINTAINER)),
         Look("/quarantines/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),
     ),
     "platforms/<slug:slug>/quarantines/new/": (

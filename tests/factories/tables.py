@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import json
 
 from apps.accounts.policy import Role
 from apps.checks.models import PullRequest
 from apps.core.clock import now
+from apps.core.models import Round
 from apps.governance.nights import evaluate_field
 from apps.governance.waiving import grant_waiver
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
@@ -15,6 +17,8 @@ from apps.quarantine.enums import ReasonClass, Source
 from apps.quarantine.models import FlakeEvent, Reading, RuleVersion, Streak
 from apps.quarantine.policy import HUB
 from apps.quarantine.services import propose, put_in_force
+from apps.quarantine.upstream_sync import Taken, take
+from apps.quarantine.upstream_words import name_word
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
 from tests.factories.listing import TESTS, user
@@ -43,9 +47,11 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     DeliveryLog.objects.create(pk=1, mode="active", begun_at=at, compared_to=at, compared_at=at)
     UnreadLog.objects.create(since=at, until=at, cursor="v1_1")
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
+    Round.objects.create(name="apps.core.tasks.drain_wakeups", since_at=at, tried_at=at, said="no answer")
     _flaky(repository)
     policy_in_force(at, limits={"dwell_days": 4})
     _judged(repository)
+    _disabled_upstream()
 
 
 def _judged(repository: Repository) -> None:
@@ -84,3 +90,16 @@ def _flaky(repository: Repository) -> None:
         now=at,
     )
     put_in_force(quarantine=made, revision=made.revision, is_bound=True, actor=TESTS, now=at)
+
+
+def _disabled_upstream() -> None:
+    """What upstream's own list leaves, with a word that nobody knows and one that somebody named."""
+    issue = "https://github.com/pytorch/pytorch/issues/5"
+    lines = {
+        "test_a_cuda_float32 (__main__.TestFooCUDA)": ["5", issue, ["rocm", "somebodys"]],
+        "test_b_cuda_float32 (__main__.TestFooCUDA)": ["6", issue, []],
+        f"test_{'very_long_name_' * 9}cuda (__main__.TestFooCUDA)": ["", "", ["elsewhere"]],
+    }
+    taken = take(content=json.dumps(lines).encode(), source="https://example.com/list.json", actor=TESTS, now=now())
+    assert isinstance(taken, Taken)
+    name_word(word="elsewhere", platform=None, reason="not here", actor=TESTS, now=now())

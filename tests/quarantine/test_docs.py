@@ -44,7 +44,19 @@ def life() -> str:
     )
 
 
-TABLES = {table.__name__: table for table in (kinds, rules, reasons, placeholders, life)}
+def words() -> str:
+    from apps.quarantine.disabled_list import WORDS
+
+    return rows(["word", "for upstream's runner"], [[code(word), meaning] for word, meaning in WORDS.items()])
+
+
+def guards() -> str:
+    from apps.quarantine.disabled_list import GUARDS
+
+    return rows(["reason", "when"], [[alarm.label, when] for alarm, when in GUARDS.items()])
+
+
+TABLES = {table.__name__: table for table in (kinds, rules, reasons, placeholders, life, words, guards)}
 
 
 def filled(text: str) -> str:

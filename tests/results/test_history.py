@@ -151,7 +151,7 @@ def test_a_history_costs_the_same_however_many_runs_there_are(
     catalogue.fill_search(steps=1)
     public_names.publish(reports=10)
     address = f"/tests/{number_of('test_a')}/"
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(14):
         assert Client().get(address).status_code == 200
     with django_assert_num_queries(7):
         assert len(Client().get(f"/api/v1{address}").json()["results"]) == count

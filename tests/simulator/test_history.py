@@ -36,6 +36,7 @@ from tests.simulator.tiny_hub import AUDIENCE, DISPATCHED, SECRET, TinyHub
 
 KESTREL, PALLAS, QUARRY, TARN = CHARACTERS[0], CHARACTERS[2], CHARACTERS[5], CHARACTERS[7]
 SABLE, ROOK, VESPER = CHARACTERS[11:]
+WREN = CHARACTERS[4]
 SABLE_ID = str(SABLE.repository_id)
 UNTIL = datetime.datetime(2026, 3, 20, 18, tzinfo=datetime.UTC)  # a Friday
 
@@ -198,6 +199,22 @@ def test_its_webhooks_stand_in_githubs_log_and_a_lost_one_is_no_longer_its_own(
     assert [(one.delivery_id, one.at) for one in reversed(logged)] == expected
     assert [delivery for _, delivery, _ in tiny_hub.webhooks] == [delivery for delivery, _ in expected[1:]]
     assert filled.events == len(events) - 1
+
+
+def test_the_past_tells_the_tests_of_main_of_whoever_has_flaky_ones(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
+    filled = play(github, tiny_hub, (KESTREL, WREN))
+    ends = {
+        (claims["repository"], claims["run_id"], body["workflow"]["run_attempt"], body["workflow"]["job_name"])
+        for claims, body in tiny_hub.callbacks
+        if body["event_type"] == "push" and body["workflow"]["status"] == "completed"
+    }
+    told = [
+        (claims["repository"], claims["run_id"], str(meta["run_attempt"]), meta["job_name"])
+        for claims, meta, _ in tiny_hub.reports
+    ]
+    # A job that was stopped has no report.
+    assert set(told) <= {end for end in ends if end[0] == WREN.full_name and end[3] == "test-graph"}
+    assert filled.reports == len(told) == len(set(told)) > 0
 
 
 def test_each_night_is_told_once_about_mains_newest_commit(github: GitHubStandIn, tiny_hub: TinyHub) -> None:

@@ -9,7 +9,7 @@ from apps.results.skips import SkipClass, classify
 from apps.simulator.characters import CHARACTERS, Character
 from apps.simulator.dispatches import Dispatch
 from apps.simulator.downstream import Downstreams
-from apps.simulator.junit import junit
+from apps.simulator.junit import junit, mended_test
 from apps.simulator.plan import Job, plan
 from apps.simulator.standin import GitHubStandIn
 from apps.simulator.timetable import Timetable
@@ -20,9 +20,9 @@ UPLOADING = [c for c in CHARACTERS if any(shape.uploads for shape in c.jobs)]
 KESTREL, FEN, WREN = CHARACTERS[0], CHARACTERS[1], CHARACTERS[4]
 
 
-def jobs_of(character: Character, deliveries: int = 60) -> list[Job]:
+def jobs_of(character: Character, deliveries: int = 60, days_ago: float = 0) -> list[Job]:
     payloads = [{"event_type": "push", "delivery_id": f"d-{n}", "payload": {}} for n in range(deliveries)]
-    return [job for payload in payloads for job in plan(character, payload, seed=1) if job.uploads]
+    return [job for payload in payloads for job in plan(character, payload, seed=1, days_ago=days_ago) if job.uploads]
 
 
 def test_a_report_agrees_with_its_callback() -> None:
@@ -51,10 +51,18 @@ def test_platforms_skip_for_reasons_of_several_classes() -> None:
 
 
 def test_a_flaky_platform_has_the_same_flaky_tests_over_many_runs() -> None:
-    flaky: Counter[str] = Counter()
-    for job in jobs_of(WREN):
-        flaky.update(case.name for case in read_junit(junit(job)).cases if case.outcome.label == "flaky")
-    assert len([name for name, runs in flaky.items() if runs > 5]) >= WREN.flaky_tests
+    flaky: dict[float, Counter[str]] = {}
+    for days in (0.0, WREN.mended_days + 1.0):
+        flaky[days] = Counter(
+            case.name.replace("_wren_", "_<device>_")
+            for job in jobs_of(WREN, days_ago=days)
+            for case in read_junit(junit(job)).cases
+            if case.outcome.label == "flaky"
+        )
+    before, now = flaky[WREN.mended_days + 1.0], flaky[0.0]
+    assert len([name for name, runs in before.items() if runs > 5]) == len(before) == WREN.flaky_tests
+    assert set(before) - set(now) == {mended_test(WREN)}
+    assert len(now) == WREN.flaky_tests - 1
     assert not any(b"<rerun" in junit(job) for job in jobs_of(KESTREL))
 
 

@@ -13,12 +13,16 @@ from apps.accounts.models import User
 from apps.audit.services import command_actor
 from apps.core.clock import now
 from apps.core.enums import Kind
+from apps.core.github import RepositoryIdentity
 from apps.platforms.allowlist import parse
 from apps.platforms.models import Platform, Repository
 from apps.platforms.pipelines import map_pipeline
-from apps.platforms.services import add_member, import_allowlist, rename_platform
+from apps.platforms.services import add_member, create_platform, import_allowlist, rename_platform
+from apps.results.origins import add_source
+from apps.simulator import baseline
 from apps.simulator.buildkite import organization_id, pipeline_id
 from apps.simulator.characters import CHARACTERS, allowlist_text
+from apps.simulator.upstream import OWNER_ID, REPOSITORY_ID
 
 
 class Command(BaseCommand):
@@ -42,6 +46,17 @@ class Command(BaseCommand):
                 allowlist=parse(text),
                 source="the demo's allowlist",
                 sha256=hashlib.sha256(text.encode()).hexdigest(),
+                actor=actor,
+                now=moment,
+            )
+            add_source(
+                platform=create_platform(
+                    slug=baseline.SLUG, name=baseline.NAME, kind=Platform.Kind.IN_TREE, actor=actor, now=moment
+                ),
+                workflow=baseline.WORKFLOW_FILE,
+                ref=baseline.REF,
+                device=baseline.DEVICE,
+                upstream=RepositoryIdentity(settings.UPSTREAM_REPO, REPOSITORY_ID, OWNER_ID),
                 actor=actor,
                 now=moment,
             )
