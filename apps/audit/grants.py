@@ -71,6 +71,17 @@ def exists(role: str) -> bool:
         return cursor.fetchone() is not None
 
 
+def may_grant() -> bool:
+    """Whether whoever we are connected as may act for the owner of the log's tables: PostgreSQL only warns others."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT bool_and(pg_has_role(current_user, relowner, 'MEMBER')) FROM pg_class "
+            "WHERE relname = ANY(%s) AND relnamespace = current_schema()::regnamespace",
+            [list(GUARDED)],
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def statements(role: str) -> list[str]:
     """What the tables' owner runs after every migration, so that the hub can run as `role`: all of its tables to work
     with, and the log to read and append to."""

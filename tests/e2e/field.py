@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.test.utils import override_settings
+
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
+from apps.audit import publishing
+from apps.audit.models import CheckpointPush
 from apps.audit.services import Actor
 from apps.core import alarms
 from apps.core.clock import now
@@ -43,6 +47,7 @@ from apps.results.models import Alias, Reason, Report, SearchedTest
 from apps.results.public_names import publish
 from apps.results.services import recount
 from tests.factories import checks, reports
+from tests.factories.checkpoints import seed
 from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
@@ -165,6 +170,7 @@ def grow() -> Field:
     )
     _upstream(acme, decision.seq)
     the_rest(acme, delivery)
+    _checkpoints()
     Wakeup.objects.get_or_create(topic="results.count", key="1:2026-01-01", defaults={"created_at": moment})
     return Field(
         **people,
@@ -284,6 +290,22 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
     callback(shown, claims=CLAIMS, answer=Answer.CONFLICT, conclusion="failure")
     recount(days=40, now=days_ago(0))
     return shown, both.delivery
+
+
+def _checkpoints() -> None:
+    """Two checkpoints, and a repository that has the first."""
+    with override_settings(CHECKPOINT_KEY=seed()):
+        for days in (2, 1):
+            publishing.make_daily(now=days_ago(days))
+    CheckpointPush.objects.create(
+        address="https://git.example/" + "a-long-name-" * 9 + ".git",
+        number=1,
+        pushed_at=days_ago(1),
+        attempts=3,
+        changed_at=now(),
+        next_attempt_at=now(),
+        error="git clone: fatal: unable to access: the requested URL returned error: 503",
+    )
 
 
 def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor: Actor) -> None:
