@@ -2,7 +2,7 @@
 nothing was rewritten or cut off since. Pure: keys and texts come in, texts and findings go out.
 
 The text is canonical JSON like a body of the log, the signature Ed25519 over its UTF-8. Each text names the SHA-256 of
-the one before, so checkpoints are a chain of their own. The format is fixed, as that of the log is (docs/adr/0008).
+the one before, so checkpoints are a chain of their own. The format is fixed, as that of the log is (docs/adr/0003).
 """
 
 import base64

@@ -4,12 +4,14 @@ import datetime
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from apps.audit import export
+from apps.audit import checkpoints, export
 from apps.audit.chain import GENESIS, Link, canonical, link_hash, stamp
 from apps.audit.checkpoints import Signed
 from apps.audit.export import Digest, Scope
@@ -62,19 +64,19 @@ def written(links: list[Link], *, hub: str = HUB, at: datetime.datetime = LATER,
     return "".join(f"{line}\n" for line in [*lines, ending]).encode()
 
 
-def checkpoint(links: list[Link], seq: int, number: int = 1, hub: str = HUB, **fields: object) -> Signed:
+def checkpoint(links: list[Link], seq: int, number: int = 1, hub: str = HUB) -> Signed:
     digest = Digest()
     for link in links[:seq]:
         digest.add(export.event_line(export.as_public(link)))
-    return signed(number=number, seq=seq, hash=links[seq - 1].hash, export_digest=digest.hex, hub=hub, **fields)
+    return signed(number=number, seq=seq, hash=links[seq - 1].hash, export_digest=digest.hex, hub=hub)
 
 
-def examined(content: bytes, *checkpoints: Signed) -> Examination:
-    return examine(content.splitlines(keepends=True), checkpoints)
+def examined(content: bytes, *kept: Signed) -> Examination:
+    return examine(content.splitlines(keepends=True), kept)
 
 
-def finding(content: bytes, *checkpoints: Signed) -> tuple[int, str]:
-    found = examined(content, *checkpoints)
+def finding(content: bytes, *kept: Signed) -> tuple[int, str]:
+    found = examined(content, *kept)
     return found.verified_to, found.finding
 
 
@@ -251,3 +253,10 @@ def test_any_single_change_of_any_line_is_found(
     content = b"".join(changed)
     assume(content != whole)
     assert examined(content).finding != ""
+
+
+def test_outsiders_are_told_every_field() -> None:
+    told = (Path(settings.BASE_DIR) / "docs" / "decisions.md").read_text()
+    fields = export.OPENING | export.EVENT | export.WITHHELD | export.ENDING | set(json.loads(signed().text))
+    assert [name for name in sorted(fields) if f"`{name}`" not in told] == []
+    assert [word for word in (export.FORMAT, checkpoints.FORMAT) if f"`{word}`" not in told] == []
