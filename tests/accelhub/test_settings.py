@@ -338,6 +338,9 @@ class TestSystemChecks:
         settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = "", "/srv/log.git"
         (message,) = run_checks(tags=[TAG])
         assert message.msg == "Without a key there are no checkpoints to push."
+        settings.DEMO = True  # it makes a key of its own
+        assert errors() == []
+        settings.DEMO = False
         settings.CHECKPOINT_KEY = seed()
         monkeypatch.setenv("PATH", str(tmp_path))
         (message,) = run_checks(tags=[TAG])
