@@ -2,16 +2,19 @@
 
 import threading
 
+import hypothesis
 from django.db import connections, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
-from apps.audit import offline, services
+from apps.audit import offline, publishing, services
 from apps.audit.export import Scope
 from apps.audit.exporting import lines_of_log
-from apps.audit.models import Event, Head
+from apps.audit.models import Checkpoint, Event, Head
 from apps.audit.selectors import body_of
 from apps.core.clock import now
+from tests.factories.checkpoints import WHEN, seed
 from tests.factories.events import event
 from tests.live import ClonedDatabase
 
@@ -21,7 +24,7 @@ writers = st.lists(st.lists(transactions, max_size=4), min_size=2, max_size=4)
 
 
 @given(writers)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis.settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_after_any_interleaving_of_writers_the_chain_verifies(
     cloned_database: ClonedDatabase, plan: list[list[tuple[int, bool, bool]]]
 ) -> None:
@@ -59,3 +62,24 @@ def test_after_any_interleaving_of_writers_the_chain_verifies(
         content = "".join(lines_of_log(scope, now=now())).encode()
         examined = offline.examine(content.splitlines(keepends=True))
         assert (examined.verified_to, examined.head_hash, examined.finding) == (head.seq, head.hash, "")
+
+
+def test_many_who_make_the_days_checkpoint_at_once_make_one(
+    cloned_database: ClonedDatabase, settings: Settings
+) -> None:
+    settings.CHECKPOINT_KEY = seed()
+    event()
+    together = threading.Barrier(4)
+    made: list[Checkpoint | None] = []
+
+    def make() -> None:
+        together.wait()
+        made.append(publishing.make_daily(now=WHEN))
+        connections.close_all()
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [Checkpoint.objects.get()] * 4

@@ -11,7 +11,6 @@ from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
 from apps.audit import publishing
-from apps.audit.models import CheckpointPush
 from apps.audit.services import Actor
 from apps.core import alarms
 from apps.core.clock import now
@@ -293,19 +292,10 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
 
 
 def _checkpoints() -> None:
-    """Two checkpoints, and a repository that has the first."""
+    """Two days' checkpoints."""
     with override_settings(CHECKPOINT_KEY=seed()):
         for days in (2, 1):
             publishing.make_daily(now=days_ago(days))
-    CheckpointPush.objects.create(
-        address="https://git.example/" + "a-long-name-" * 9 + ".git",
-        number=1,
-        pushed_at=days_ago(1),
-        attempts=3,
-        changed_at=now(),
-        next_attempt_at=now(),
-        error="git clone: fatal: unable to access: the requested URL returned error: 503",
-    )
 
 
 def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor: Actor) -> None:
