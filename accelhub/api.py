@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from apps.audit.api import DecisionList
+from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
@@ -37,6 +37,8 @@ urlpatterns = [
     path("metrics/", MetricsTable.as_view(), name="metrics_table"),
     path("jobs/", JobList.as_view(), name="jobs"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
+    path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
+    path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),
     path("dispatches/", DispatchList.as_view(), name="dispatches"),
     path("repositories/<str:owner>/<str:name>/level/", LevelView.as_view(), name="level"),
     # The trailing slash is optional: a redirect would lose a POST's body.

@@ -30,6 +30,7 @@ app.autodiscover_tasks()
 HEAVY = "heavy"
 app.conf.task_routes = {
     "apps.audit.tasks.verify_chain": {"queue": HEAVY},
+    "apps.audit.tasks.make_checkpoint": {"queue": HEAVY},
     "apps.results.tasks_reports.parse_report": {"queue": HEAVY},
     "apps.results.tasks.fill_search": {"queue": HEAVY},
     "apps.results.tasks_reports.publish_names": {"queue": HEAVY},
@@ -74,6 +75,8 @@ BEAT = [
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),
     ("apps.accounts.tasks.forget_the_expired", 3_600, "sessions that ran out, sign-ins that nobody finished"),
     ("apps.audit.tasks.verify_chain", 300, "the log's chain is proved, and the page says up to where"),
+    ("apps.audit.tasks.make_checkpoint", 300, "the day's signed checkpoint of the log, once it is missing"),
+    ("apps.audit.tasks.push_checkpoints", 60, "checkpoints that the outside repository lacks, when they are due"),
 ]
 app.conf.beat_schedule = {
     task.rsplit(".", 1)[1]: {"task": task, "schedule": seconds, "options": {"expires": seconds}}

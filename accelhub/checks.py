@@ -1,6 +1,7 @@
 """System checks: a hub that is set up wrongly says so at start, with what to set instead."""
 
 import re
+import shutil
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from accelhub.env import is_loopback, storage_url
+from apps.audit.checkpoints import CheckpointError, read_private_key
+from apps.audit.outside import scheme_of
 from apps.platforms.authority import AUTHORITIES, FILE, address
 from apps.relay.modes import MODES
 
@@ -236,6 +239,40 @@ def storage_is_supported(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     # Only the scheme is shown: what follows it may hold a password.
     seen = f"begins with {url.scheme}:" if url.scheme else "has no scheme"
     return [Error(f"ACCELHUB_STORAGE_URL {seen}, and only files are supported.", hint=hint, id="accelhub.E024")]
+
+
+@register(TAG, Tags.security)
+def checkpoints_are_whole(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The key that signs checkpoints is one, and what they are pushed to can be reached safely. What is wrong is said
+    without repeating a key or an address, which may hold a password."""
+    errors: list[CheckMessage] = []
+    try:
+        if settings.CHECKPOINT_KEY:
+            read_private_key(settings.CHECKPOINT_KEY)
+    except CheckpointError as error:
+        hint = "Make one: openssl genpkey -algorithm ed25519, or 32 random bytes in base64."
+        errors.append(Error(f"ACCELHUB_CHECKPOINT_KEY {error}.", hint=hint, id="accelhub.E026"))
+    if not settings.CHECKPOINT_GIT:
+        return errors
+    if (
+        not settings.CHECKPOINT_KEY and not settings.DEMO
+    ):  # a demo makes its own, after this is asked for the first time
+        hint = "Set ACCELHUB_CHECKPOINT_KEY, or unset ACCELHUB_CHECKPOINT_GIT."
+        errors.append(Error("Without a key there are no checkpoints to push.", hint=hint, id="accelhub.E027"))
+    try:
+        if scheme_of(settings.CHECKPOINT_GIT) == "http" and not _is_trusted(settings.CHECKPOINT_GIT):
+            raise ValueError("is not https: use https; http is for loopback in debug or demo mode")
+    except ValueError as error:
+        seen, _, hint = str(error).partition(": ")
+        errors.append(Error(f"ACCELHUB_CHECKPOINT_GIT {seen}.", hint=f"{_begun(hint)}.", id="accelhub.E027"))
+    if shutil.which("git") is None:
+        hint = "Install git where the hub runs, or unset ACCELHUB_CHECKPOINT_GIT."
+        errors.append(Error("Checkpoints are to be pushed, and there is no git.", hint=hint, id="accelhub.E027"))
+    return errors
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _is_trusted(address: str) -> bool:

@@ -4,6 +4,7 @@
 here is ever read.
 """
 
+import base64
 import json
 import secrets
 import socket
@@ -30,6 +31,7 @@ class Demo:
     webhook_secret: str = ""
     port: int = 0
     base_url: str = ""  # the hub's own, for docs/reporter-example.sh
+    checkpoint_key: str = ""  # 32 bytes in base64: signs checkpoints of the log
 
     @property
     def api_url(self) -> str:
@@ -71,12 +73,14 @@ def ensure(data_dir: Path, base_url: str) -> Demo:
     known = load(data_dir)
     port = known.port if known.port and _is_free(known.port) else _free_port()
     if known == NOTHING:
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        pem = key.private_bytes(
+        app_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pem = app_key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ).decode()
         known = Demo(secrets.token_urlsafe(48), "1001", pem, secrets.token_urlsafe(32), port)
-    demo = Demo(**(asdict(known) | {"port": port, "base_url": base_url}))
+    # A demo of before it had one gets its key now, and keeps it.
+    key = known.checkpoint_key or base64.b64encode(secrets.token_bytes(32)).decode()
+    demo = Demo(**(asdict(known) | {"port": port, "base_url": base_url, "checkpoint_key": key}))
     path = data_dir / FILE
     draft = path.with_suffix(".new")
     draft.touch(mode=0o600)

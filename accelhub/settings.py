@@ -37,6 +37,11 @@ SECRET_KEY_FALLBACKS = former_secret_keys()
 GITHUB_APP_ID = env.str("ACCELHUB_GITHUB_APP_ID", _demo.app_id)
 GITHUB_APP_PRIVATE_KEY = env.str("ACCELHUB_GITHUB_APP_PRIVATE_KEY", _demo.app_private_key)
 GITHUB_WEBHOOK_SECRET = env.str("ACCELHUB_GITHUB_WEBHOOK_SECRET", _demo.webhook_secret)
+# Signs checkpoints of the decision log; without one there are none.
+CHECKPOINT_KEY = env.str("ACCELHUB_CHECKPOINT_KEY", _demo.checkpoint_key)
+# Where checkpoints are pushed to, with a token where it is https; empty: nowhere.
+CHECKPOINT_GIT = env.str("ACCELHUB_CHECKPOINT_GIT", "")
+CHECKPOINT_GIT_TOKEN = env.str("ACCELHUB_CHECKPOINT_GIT_TOKEN", "").strip()
 
 # --- the relay that the hub stands behind, or is -----------------------------------------------------------------
 # observer, shadow or active: apps/relay/modes.py says what each does.

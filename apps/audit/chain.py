@@ -20,13 +20,16 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True)
 class Link:
-    """One stored event as the chain sees it. `columns` are the values that must repeat what the body says."""
+    """One event as the chain sees it. `columns` are the stored values that must repeat what the body says; None: the
+    event comes from an export, which has none. `body` is None where an export withholds it: then its hash is taken as
+    it stands, and only its place in the chain is proved.
+    """
 
     seq: int
-    body: str
+    body: str | None
     previous_hash: str
     hash: str
-    columns: dict[str, Any]
+    columns: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,34 +84,45 @@ def prove(links: Iterable[Link], *, head_seq: int, head_hash: str) -> Proof:
     """Walk the chain from its first event to the head; stop at the first link that does not hold."""
     seq, hash_ = 0, GENESIS
     for link in links:
-        if finding := _broken(link, seq + 1, hash_):
+        if finding := fault_of(link, seq + 1, hash_):
             return Proof(seq, hash_, finding)
         seq, hash_ = link.seq, link.hash
-    if seq != head_seq:
-        fault = "events were cut off its end" if seq < head_seq else "its head was moved"
-        return Proof(seq, hash_, f"the log ends at event {seq}, its head says {head_seq}: {fault}")
-    if hash_ != head_hash:
-        return Proof(seq, hash_, f"event {seq} is not the one that the head names: its hash is another")
-    return Proof(seq, hash_)
+    return Proof(seq, hash_, fault_of_end(seq, hash_, head_seq=head_seq, head_hash=head_hash))
 
 
-def _broken(link: Link, expected_seq: int, expected_previous: str) -> str:
+def fault_of(link: Link, expected_seq: int, expected_previous: str) -> str:
+    """What is wrong with an event that must follow the one of this hash; empty where it holds."""
     if link.seq != expected_seq:
         return f"event {expected_seq} is missing: the next one stored is {link.seq}"
     if link.previous_hash != expected_previous:
         return f"event {link.seq} does not follow event {link.seq - 1}: its previous_hash is another"
+    if link.body is None:
+        return ""
     if link.hash != link_hash(link.previous_hash, link.body):
         return f"event {link.seq} was changed: its hash does not fit its body"
-    try:
-        body = json.loads(link.body)
-        differing = [name for name, value in columns_of(body).items() if link.columns[name] != value]
-    except (ValueError, KeyError, TypeError):
-        return f"event {link.seq} has an unreadable body"
-    if body.get("seq") != link.seq:
-        return f"event {link.seq} carries the body of event {body.get('seq')}"
-    if differing:
-        return f"event {link.seq} was changed: column {differing[0]} does not repeat its body"
+    return _fault_of_body(link, link.body)
+
+
+def fault_of_end(seq: int, hash_: str, *, head_seq: int, head_hash: str) -> str:
+    """What is wrong with a log that ends at this event, by what its head says; empty where they agree."""
+    if seq != head_seq:
+        fault = "events were cut off its end" if seq < head_seq else "its head was moved"
+        return f"the log ends at event {seq}, its head says {head_seq}: {fault}"
+    if hash_ != head_hash:
+        return f"event {seq} is not the one that the head names: its hash is another"
     return ""
+
+
+def _fault_of_body(link: Link, text: str) -> str:
+    try:
+        body = json.loads(text)
+        told, said = columns_of(body), body["seq"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"event {link.seq} has an unreadable body"
+    if said != link.seq:
+        return f"event {link.seq} carries the body of event {said}"
+    differing = [name for name, value in told.items() if link.columns is not None and link.columns[name] != value]
+    return f"event {link.seq} was changed: column {differing[0]} does not repeat its body" if differing else ""
 
 
 def _refuse_floats(value: Any) -> None:

@@ -12,10 +12,20 @@ from apps.core.filters import FilterForm, day_field, search_field
 DECISIVE = [action for action in Action if not action.value.startswith("user.") and ".member_" not in action.value]
 
 
+# The kinds of what decisions are about: the nouns of what can be one.
+SUBJECT_NAMES = {"ruleversion": "rules", "check": "check run"}
+SUBJECTS = sorted({action.value.partition(".")[0] for action in DECISIVE})
+
+
 class DecisionForm(FilterForm):
     """Which decisions the list shows."""
 
     about = search_field("Platform or repository")
+    subject = forms.ChoiceField(
+        label="Kind",
+        required=False,
+        choices=[("", "Any"), *((kind, SUBJECT_NAMES.get(kind, kind)) for kind in SUBJECTS)],
+    )
     action = forms.ChoiceField(
         required=False, choices=[("", "Any"), *((action.value, action.label) for action in DECISIVE)]
     )

@@ -63,3 +63,9 @@ class LastVerification(models.Model):
 
     def __str__(self) -> str:
         return self.finding or f"verified to #{self.verified_to}"
+
+
+# Each of these has a file of its own; Django looks for models here.
+from apps.audit.models_checkpoints import Checkpoint, CheckpointPush  # noqa: E402
+
+__all__ = ["Checkpoint", "CheckpointPush", "Event", "Head", "LastVerification"]

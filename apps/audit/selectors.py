@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 
 from apps.audit.chain import COLUMNS, Link, stamp
-from apps.audit.models import Event, Head, LastVerification
+from apps.audit.models import Checkpoint, CheckpointPush, Event, Head, LastVerification
 
 
 def decisions(*, subject_kind: str = "", subject_ids: list[str] | None = None) -> QuerySet[Event]:
@@ -25,9 +25,10 @@ def decisions(*, subject_kind: str = "", subject_ids: list[str] | None = None) -
 
 @dataclass(frozen=True)
 class DecisionFilters:
-    """Which decisions: about whom, what, by whom, and on which days (both included, UTC)."""
+    """Which decisions: about whom (and of which kind), what, by whom, and on which days (both included, UTC)."""
 
     about: str = ""
+    subject: str = ""
     action: str = ""
     actor: str = ""
     since: datetime.date | None = None
@@ -39,6 +40,8 @@ def decisions_found(filters: DecisionFilters) -> QuerySet[Event]:
     found = decisions()
     if filters.about:
         found = found.filter(subject_label__icontains=filters.about)
+    if filters.subject:
+        found = found.filter(subject_kind=filters.subject)
     if filters.action:
         found = found.filter(action=filters.action)
     if filters.actor:
@@ -105,6 +108,28 @@ def head() -> Head:
     return Head.objects.get(pk=1)
 
 
+def newest_checkpoint() -> Checkpoint | None:
+    """The last checkpoint; None before the first."""
+    return Checkpoint.objects.first()
+
+
+def checkpoints_found() -> QuerySet[Checkpoint]:
+    """Every checkpoint, newest first."""
+    return Checkpoint.objects.order_by("-number")
+
+
+def checkpoint_or_404(number: int) -> Checkpoint:
+    try:
+        return Checkpoint.objects.get(pk=number)
+    except Checkpoint.DoesNotExist:
+        raise Http404 from None
+
+
+def push_to(address: str) -> CheckpointPush | None:
+    """How far an outside repository has the checkpoints; None where nothing was ever sent there."""
+    return CheckpointPush.objects.filter(address=address).first()
+
+
 @contextlib.contextmanager
 def snapshot() -> Iterator[None]:
     """What is read inside is one moment of the log: head and events belong together, whoever appends meanwhile."""
@@ -114,6 +139,26 @@ def snapshot() -> Iterator[None]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield
+
+
+# Events that an export holds in memory at once.
+EXPORT_BATCH = 200
+
+
+def events_up_to(seq: int) -> Iterator[list[tuple[Link, bool]]]:
+    """The events from the first to this one in batches, each with whether it is a decision.
+
+    No transaction is held while whoever reads takes their time: the log only grows, so whatever stands up to a head
+    that was read before is one moment of it.
+    """
+    after = 0
+    while batch := list(
+        Event.objects.filter(seq__gt=after, seq__lte=seq)
+        .order_by("seq")
+        .values_list("seq", "body", "previous_hash", "hash", "is_decision")[:EXPORT_BATCH]
+    ):
+        yield [(Link(*row[:4]), row[4]) for row in batch]
+        after = batch[-1][0]
 
 
 def links() -> Iterator[Link]:

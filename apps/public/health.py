@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.audit.log_health import log_health
 from apps.core import rounds as scheduled
 from apps.core.access import requires
 from apps.core.clock import now
@@ -29,8 +30,8 @@ class Waiting:
 
 @requires(Permission.HEALTH_VIEW)
 def health(request: HttpRequest) -> HttpResponse:
-    """`/staff/health/`: the probes (`manage.py platform probe`) with their last rounds, what waits, and when each
-    scheduled task last did its work."""
+    """`/staff/health/`: the probes (`manage.py platform probe`) with their last rounds, what waits, when each scheduled
+    task last did its work, and how safe the log is."""
     moment = now()
     repositories = heard_of(list(probes()), moment, sees_private=True)
     rounds = relay_selectors.newest_rounds(repositories, ROUNDS_SHOWN)
@@ -42,6 +43,7 @@ def health(request: HttpRequest) -> HttpResponse:
             *(Waiting(title, *row) for title, row in relay_selectors.backlog(now=moment).items()),
         ],
         "rounds": scheduled.standings(now=moment),
+        "log": log_health(now=moment),
         "now": moment,
     }
     return render(request, "public/health.html", context)

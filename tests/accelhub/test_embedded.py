@@ -365,7 +365,11 @@ class TestServicesForCommand:
             pytest.fail("the command ran without services")
 
     @pytest.mark.parametrize(
-        "words", [[], ["check"], ["up"], ["makemigrations", "--check"], ["help"], ["migrate", "--help"]]
+        "words",
+        [
+            *([], ["check"], ["up"], ["makemigrations", "--check"], ["help"], ["migrate", "--help"]),
+            *(["audit", "verify", "--export", "x"], ["audit", "verify", "--export=x", "--checkpoint", "y"]),
+        ],
     )
     def test_commands_without_data_start_nothing(
         self, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """Settings from the environment, secrets from files, and the system checks that refuse an unsafe hub."""
 
+import base64
 import json
 import os
 import runpy
@@ -17,6 +18,7 @@ from accelhub import demo
 from accelhub.checks import TAG, refuse_unsafe
 from accelhub.env import Paths, broker_url, database, redis_url
 from tests.environment import without_ours
+from tests.factories.checkpoints import seed
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,12 +165,22 @@ class TestDemo:
         assert demo.ensure(tmp_path, "http://127.0.0.1:8000") == first == demo.load(tmp_path)
         assert (tmp_path / demo.FILE).stat().st_mode & 0o077 == 0
 
+    def test_one_of_before_gets_a_key_for_checkpoints_and_keeps_it(self, tmp_path: Path) -> None:
+        first = demo.ensure(tmp_path, "http://127.0.0.1:8000")
+        assert len(base64.b64decode(first.checkpoint_key)) == 32
+        kept = json.loads((tmp_path / demo.FILE).read_text())
+        (tmp_path / demo.FILE).write_text(json.dumps(kept | {"checkpoint_key": ""}))
+        second = demo.ensure(tmp_path, "http://127.0.0.1:8000")
+        assert second.checkpoint_key not in ("", first.checkpoint_key)
+        assert second == demo.ensure(tmp_path, "http://127.0.0.1:8000")
+
     def test_settings_read_them_in_demo_mode_only(self, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
         facts = demo.ensure(tmp_path, "http://127.0.0.1:8000")
         assert settings_now()["GITHUB_WEBHOOK_SECRET"] == ""
         environment.setenv("ACCELHUB_DEMO", "1")
         found = settings_now()
         assert found["GITHUB_WEBHOOK_SECRET"] == facts.webhook_secret
+        assert found["CHECKPOINT_KEY"] == facts.checkpoint_key
         assert found["GITHUB_API_URL"] == found["GITHUB_URL"] == facts.api_url
         assert found["SOCIAL_AUTH_GITHUB_KEY"] == "standin-1001"
         assert len(found["SOCIAL_AUTH_GITHUB_SECRET"]) == 40
@@ -295,6 +307,54 @@ class TestSystemChecks:
     def test_e011_a_former_one_that_can_be_guessed(self, settings: Settings, length: int, expected: list[str]) -> None:
         settings.SECRET_KEY_FALLBACKS = ["k" * 48, "k" * length + "\n"]
         assert errors() == expected
+
+    @pytest.mark.parametrize("value", ["x", "c2hvcnQ=", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----"])
+    def test_e025_a_checkpoint_key_that_is_none(self, settings: Settings, value: str) -> None:
+        settings.CHECKPOINT_KEY = value
+        (message,) = run_checks(tags=[TAG])
+        said = "ACCELHUB_CHECKPOINT_KEY is neither an Ed25519 key in PEM nor 32 bytes in base64."
+        assert (message.id, message.msg) == ("accelhub.E026", said)
+        settings.CHECKPOINT_KEY = seed()
+        assert errors() == []
+
+    @pytest.mark.parametrize(
+        ("address", "is_demo", "said"),
+        [
+            ("https://git.example/log.git", False, []),
+            ("git@git.example:log.git", False, []),
+            ("/srv/log.git", False, []),
+            ("http://127.0.0.1/log.git", True, []),
+            ("http://127.0.0.1/log.git", False, ["ACCELHUB_CHECKPOINT_GIT is not https."]),
+            ("http://git.example/log.git", True, ["ACCELHUB_CHECKPOINT_GIT is not https."]),
+            (
+                "https://x:secret@git.example/log.git",
+                False,
+                ["ACCELHUB_CHECKPOINT_GIT holds a user or password."],
+            ),
+            ("log.git", False, ["ACCELHUB_CHECKPOINT_GIT is no address that checkpoints are pushed to."]),
+        ],
+    )
+    def test_e026_checkpoints_pushed_to_no_safe_address(
+        self, settings: Settings, address: str, is_demo: bool, said: list[str]
+    ) -> None:
+        settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT, settings.DEMO = seed(), address, is_demo
+        found = run_checks(tags=[TAG])
+        assert [(message.id, message.msg) for message in found] == [("accelhub.E027", words) for words in said]
+        assert not [message for message in found if "secret" in str(message)]
+
+    def test_e026_nothing_to_push_or_nothing_to_push_with(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = "", "/srv/log.git"
+        (message,) = run_checks(tags=[TAG])
+        assert message.msg == "Without a key there are no checkpoints to push."
+        settings.DEMO = True  # it makes a key of its own
+        assert errors() == []
+        settings.DEMO = False
+        settings.CHECKPOINT_KEY = seed()
+        monkeypatch.setenv("PATH", str(tmp_path))
+        (message,) = run_checks(tags=[TAG])
+        assert message.msg == "Checkpoints are to be pushed, and there is no git."
 
     def test_a_server_refuses_to_load_with_any_of_them(self, settings: Settings) -> None:
         settings.GITHUB_WEBHOOK_SECRET = ""

@@ -72,6 +72,10 @@ ROUTES: dict[str, Access] = {
     "console/repositories/": Permission.PARTICIPATION_CHANGE,
     "decisions/": Open.PUBLIC,
     "decisions/<int:seq>/": Open.PUBLIC,
+    "decisions/feed/": Open.PUBLIC,
+    "decisions/export.jsonl": Open.PUBLIC,
+    "decisions/checkpoints/": Open.PUBLIC,
+    "decisions/checkpoints/<int:number>.json": Open.PUBLIC,
     "accounts/login/": Open.PUBLIC,
     "accounts/logout/": Open.PUBLIC,
     "accounts/github/": Open.PUBLIC,
@@ -111,6 +115,8 @@ ROUTES: dict[str, Access] = {
     "api/v1/metrics/": Open.PUBLIC,
     "api/v1/jobs/": Open.PUBLIC,
     "api/v1/decisions/": Open.PUBLIC,
+    "api/v1/decisions/export.jsonl": Open.PUBLIC,
+    "api/v1/decisions/checkpoints/": Open.PUBLIC,
     "api/v1/dispatches/": Permission.DISPATCH_VIEW,
     "api/v1/repositories/<str:owner>/<str:name>/level/": Permission.LEVEL_CHANGE,
     "api/v1/rejections/": Open.SIGNED_IN,
@@ -286,6 +292,7 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "api/v1/reports/<uuid:public_id>/tests.parquet": 404,
         "api/v1/reports/<uuid:public_id>/reasons.parquet": 404,
         "tests/<int:number>/": 404,
+        "decisions/checkpoints/<int:number>.json": 404,
         "api/v1/tests/": 400,
         "api/v1/tests/<int:number>/": 404,
         "api/v1/reports/<uuid:public_id>/coverage/": 404,
@@ -341,5 +348,5 @@ def test_every_page_keeps_scripts_of_others_out(client: Client, route: str) -> N
     assert policy["script-src"] == "'self'"
     assert policy["default-src"] == "'none'"
     assert (answer.headers["X-Frame-Options"], answer.headers["X-Content-Type-Options"]) == ("DENY", "nosniff")
-    html = answer.content.decode()
+    html = b"".join(answer).decode()
     assert [mark for mark in (" onclick=", " style=", "<style", "<script>", "javascript:") if mark in html] == []

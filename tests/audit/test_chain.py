@@ -129,8 +129,10 @@ def test_any_changed_byte_of_any_stored_link_is_found_and_the_first_broken_one_n
 @given(chains, st.data())
 def test_a_changed_filter_column_is_found(links: list[Link], data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(links) - 1))
-    name = data.draw(st.sampled_from(sorted(links[0].columns)))
-    columns = links[position].columns | {name: not links[position].columns[name]}
+    stored = links[position].columns
+    assert stored is not None
+    name = data.draw(st.sampled_from(sorted(stored)))
+    columns = stored | {name: not stored[name]}
     broken = [*links[:position], dataclasses.replace(links[position], columns=columns), *links[position + 1 :]]
     finding = f"event {position + 1} was changed: column {name} does not repeat its body"
     assert proved(broken, links[-1]) == Proof(position, links[position].previous_hash, finding)
@@ -165,5 +167,6 @@ def test_a_body_of_another_shape_is_found(body: str) -> None:
 
 def test_a_body_that_belongs_to_another_event_is_found() -> None:
     second = chained("one", "two")[1]
+    assert second.body is not None
     link = dataclasses.replace(second, seq=1, previous_hash=GENESIS, hash=link_hash(GENESIS, second.body))
     assert proved([link], link) == Proof(0, GENESIS, "event 1 carries the body of event 2")

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from apps.audit.enums import Action, ActorKind
-from apps.audit.forms import DECISIVE
+from apps.audit.forms import DECISIVE, SUBJECTS
 from apps.audit.services import Actor, Subject
 from tests.factories.events import event
 from tests.factories.pages import Page
@@ -45,6 +45,8 @@ def shown(client: Client, **query: Any) -> list[str]:
         ({"about": "ACME"}, ["three", "one"]),
         ({"about": "kestrel npu"}, ["four", "two"]),
         ({"about": "_"}, []),
+        ({"subject": "platform"}, ["four", "two"]),
+        ({"subject": "repository", "actor": "ada"}, ["one"]),
         ({"action": "platform.renamed"}, ["two"]),
         ({"actor": "ad"}, ["four", "one"]),
         ({"actor": "manage.py", "about": "acme"}, ["three"]),
@@ -79,6 +81,8 @@ def test_what_cannot_be_read_is_said_and_filters_nothing(client: Client, query: 
 
 
 def test_only_what_can_be_a_decision_is_offered() -> None:
+    assert {"user"} & set(SUBJECTS) == set()
+    assert {"repository", "platform", "quarantine", "proposal"} <= set(SUBJECTS)
     assert {Action.ROLE_GRANTED, Action.TOKEN_CREATED, Action.MEMBER_ADDED} & set(DECISIVE) == set()
     assert {Action.LEVEL_CHANGED, Action.REPOSITORY_LISTED, Action.PLATFORM_RENAMED} <= set(DECISIVE)
 

@@ -1,5 +1,6 @@
 """When scheduled tasks last did their work, and who is told where they have not."""
 
+import base64
 import datetime
 from typing import Any
 
@@ -103,6 +104,8 @@ def test_every_task_of_the_table_is_followed_by_celery_itself() -> None:
         ("apps.relay.tasks_adoption.look_at_checks", "MODE", "observer"),
         ("apps.relay.tasks_upstream.compare_delivery_log", "MODE", "observer"),
         ("apps.quarantine.tasks.fetch_upstream_list", "DISABLED_TESTS_URL", ""),
+        ("apps.audit.tasks.make_checkpoint", "CHECKPOINT_KEY", ""),
+        ("apps.audit.tasks.push_checkpoints", "CHECKPOINT_GIT", ""),
     ],
 )
 def test_a_task_that_a_setting_leaves_nothing_to_do_says_that_it_is_off(
@@ -111,6 +114,20 @@ def test_a_task_that_a_setting_leaves_nothing_to_do_says_that_it_is_off(
     setattr(settings, setting, value)
     registered(task).apply()
     assert told(Round.objects.get(name=task))[1:] == (None, True, "")
+
+
+def test_checkpoints_that_are_not_made_or_not_pushed_are_no_success(settings: Any) -> None:
+    settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = base64.b64encode(bytes(32)).decode(), "/nowhere/at-all.git"
+    listed({"acme/torch": 2})
+    registered("apps.audit.tasks.make_checkpoint").apply()
+    assert Round.objects.get(name="apps.audit.tasks.make_checkpoint").said == ""
+    for _ in range(2):  # the second is not due, and nothing has been pushed
+        registered("apps.audit.tasks.push_checkpoints").apply()
+        row = Round.objects.get(name="apps.audit.tasks.push_checkpoints")
+        assert (row.succeeded_at, row.said.startswith("git clone: ")) == (None, True)
+    settings.CHECKPOINT_KEY = "no key"
+    registered("apps.audit.tasks.make_checkpoint").apply()
+    assert "no key" not in Round.objects.get(name="apps.audit.tasks.make_checkpoint").said != ""
 
 
 def test_a_log_that_is_broken_is_no_success() -> None:

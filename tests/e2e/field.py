@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.test.utils import override_settings
+
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
+from apps.audit import publishing
 from apps.audit.services import Actor
 from apps.core import alarms
 from apps.core.clock import now
@@ -48,6 +51,7 @@ from apps.results.models import Alias, Reason, Report, SearchedTest
 from apps.results.public_names import publish
 from apps.results.services import recount
 from tests.factories import checks, reports
+from tests.factories.checkpoints import seed
 from tests.factories.checks import check, rerun
 from tests.factories.jobs import callback, days_ago, dispatch, job, rejection
 from tests.factories.listing import TESTS, listed, user
@@ -173,6 +177,7 @@ def grow() -> Field:
     )
     _upstream(acme, decision.seq)
     the_rest(acme, delivery)
+    _checkpoints()
     Wakeup.objects.get_or_create(topic="results.count", key="1:2026-01-01", defaults={"created_at": moment})
     return Field(
         **people,
@@ -337,6 +342,13 @@ def _jobs(acme: Repository, kestrel: Repository) -> tuple[Job, Delivery]:
     callback(shown, claims=CLAIMS, answer=Answer.CONFLICT, conclusion="failure")
     recount(days=40, now=days_ago(0))
     return shown, both.delivery
+
+
+def _checkpoints() -> None:
+    """Two days' checkpoints."""
+    with override_settings(CHECKPOINT_KEY=seed()):
+        for days in (2, 1):
+            publishing.make_daily(now=days_ago(days))
 
 
 def _kept_back(acme: Repository, kestrel: Repository, delivery: Delivery, actor: Actor) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from pytest_django import Settings
 
 from apps.accounts.policy import Role
+from apps.audit import publishing
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.checks.models import Check
@@ -15,6 +17,8 @@ from apps.core.models import Wakeup
 from apps.platforms.models import Repository
 from apps.relay.models import Omission
 from apps.results.services import recount
+from tests.factories.checkpoints import seed
+from tests.factories.events import event
 from tests.factories.jobs import days_ago, dispatch, job
 from tests.factories.listing import listed, user
 from tests.factories.pages import Page
@@ -117,3 +121,21 @@ def test_staff_may_see_it(client: Client, role: Role) -> None:
 def test_others_may_not(client: Client) -> None:
     client.force_login(user())
     assert client.get("/staff/health/").status_code == 403
+
+
+def test_staff_see_whether_the_log_is_signed(client: Client, settings: Settings) -> None:
+    settings.CHECKPOINT_KEY = settings.CHECKPOINT_GIT = ""
+    facts = health(client).facts["log"]
+    assert facts["Checkpoints"] == "▲ none are made ACCELHUB_CHECKPOINT_KEY is not set"
+    assert facts["Outside repository"] == "none is configured"
+    settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = seed(), "/srv/log.git"
+    facts = health(client).facts["log"]
+    assert facts["Checkpoints"] == "none yet"
+    assert facts["Outside repository"] == "nothing was pushed yet /srv/log.git"
+    first = publishing.make(now=days_ago(2))  # the users' roles stand in the log
+    facts = health(client).facts["log"]
+    assert facts["Checkpoints"] == f"▲ late #1, to event {first.seq}, 2 d ago"
+    assert facts["Outside repository"] == "◆ behind nothing was pushed yet /srv/log.git"
+    event()
+    second = publishing.make(now=now())
+    assert health(client).facts["log"]["Checkpoints"].startswith(f"#2, to event {second.seq}, ")
