@@ -28,5 +28,6 @@ def test_every_topic_has_its_handler() -> None:
         *("job_changed", "notice_pending", "forward_pending", "graph_pending"),
         *("report_received", "report_ready", "file_unwanted"),
         *("allowlist_edit_pending", "allowlist_sync_wanted", "decision_put_back", "allowlist_alarm"),
+        "quarantine_broken",
         *("job_for_checks", "delivery_for_checks", "listing_for_checks", "check_pending", "rerun_pending"),
     }
