@@ -73,6 +73,9 @@ CODES: dict[str, Code] = {
         409, "A test stands in another open quarantine", "Look at that one, or leave the test out."
     ),
     "quarantine_stale": Code(409, "The quarantine has changed meanwhile", "Look at the quarantine again, then decide."),
+    "quarantine_unproven": Code(
+        409, "The release is not proven", "Wait for the passes that are missing, or say that it goes without proof."
+    ),
     "quarantine_state": Code(409, "The quarantine's state does not allow it", "Look at what may follow on its state."),
     "quarantine_cap": Code(409, "The platform's cap is reached", "Release some first, or ask a maintainer."),
     "quarantine_budget": Code(409, "The platform's budget is used up", "Let it end earlier, or ask a maintainer."),

@@ -150,6 +150,7 @@ class VerbIn(serializers.Serializer[Any]):
     reason = text(REASON_MAX, required=False)
     expires_at = serializers.DateTimeField(required=False)
     fix_sha = text(40, required=False, allow_blank=True)
+    unproven = serializers.BooleanField(required=False)
     platform = serializers.SlugRelatedField(
         slug_field="slug",
         queryset=Platform.objects.all(),
@@ -169,9 +170,10 @@ class VerbIn(serializers.Serializer[Any]):
 class VerbView(APIView):
     """`POST /api/v1/quarantines/{id}/{verb}/`: do what the quarantine's `verbs` offer.
 
-    Body `{revision, reason?, expires_at?, fix_sha?, platform?}`, as the verb asks. 200 with the quarantine. 400
-    `malformed`; 401 `not_signed_in`; 403 `not_permitted`; 404; 409 `quarantine_stale`, `quarantine_state`,
-    `quarantine_over`, `quarantine_open`, `quarantine_cap`, `quarantine_budget`, `quarantine_renewed`.
+    Body `{revision, reason?, expires_at?, fix_sha?, platform?, unproven?}`, as the verb asks. 200 with the quarantine.
+    400 `malformed`; 401 `not_signed_in`; 403 `not_permitted`; 404; 409 `quarantine_stale`, `quarantine_state`,
+    `quarantine_over`, `quarantine_open`, `quarantine_cap`, `quarantine_budget`, `quarantine_renewed`,
+    `quarantine_unproven`.
     """
 
     access = Open.SIGNED_IN

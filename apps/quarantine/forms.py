@@ -75,6 +75,14 @@ class ReleaseForm(ReasonForm):
     )
 
 
+class ReleasedForm(ReasonForm):
+    unproven = forms.BooleanField(
+        label="Without proof",
+        required=False,
+        help_text="For one that should never have been in force. The log says so.",
+    )
+
+
 class NameForm(VerbForm):
     platform = forms.ModelChoiceField(Platform.objects.order_by("name"), to_field_name="slug")
 

@@ -309,9 +309,12 @@ def decline(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor,
     return _end(quarantine, Verb.DECLINE, revision, reason, actor, now)
 
 
-def release(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
-    """Take it back, proven: whoever calls this has asked proof(). Results from now on are judged without it."""
-    return _end(quarantine, Verb.RELEASE, revision, reason, actor, now)
+def release(
+    *, quarantine: Quarantine, revision: int, reason: str, proof: str, actor: Actor, now: datetime.datetime
+) -> Quarantine:
+    """Take it back: whoever calls this has asked proof(), and `proof` says what it found. Results from now on are
+    judged without it."""
+    return _end(quarantine, Verb.RELEASE, revision, reason, actor, now, proof)
 
 
 def end(*, quarantine: Quarantine, verb: Verb, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
@@ -352,14 +355,21 @@ def reopen(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor, 
 
 
 def _end(
-    quarantine: Quarantine, verb: Verb, revision: int, reason: str, actor: Actor, now: datetime.datetime
+    quarantine: Quarantine,
+    verb: Verb,
+    revision: int,
+    reason: str,
+    actor: Actor,
+    now: datetime.datetime,
+    proof: str = "",
 ) -> Quarantine:
     reason = _checked(reason, "reason", REASON_MAX)
     with transaction.atomic():
         moved = _move(quarantine, verb, revision, now, ended_at=now, end_reason=reason)
         Member.objects.filter(quarantine=quarantine).update(is_open=False)
         move_end(source=SOURCE, source_id=str(moved.public_id), until_at=now, now=now)
-        event = _note(moved, verb, actor, now, f"{moved.get_state_display()}: {label_of(moved)}", reason)
+        stands_on = f" ({proof})" if proof else ""
+        event = _note(moved, verb, actor, now, f"{moved.get_state_display()}{stands_on}: {label_of(moved)}", reason)
         if verb is Verb.BREAK:
             wake(QUARANTINE_BROKEN, [str(event.seq)], now=now)
     return moved

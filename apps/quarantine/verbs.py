@@ -12,6 +12,8 @@ from apps.quarantine import services
 from apps.quarantine.enums import Source, State, Verb
 from apps.quarantine.models import Quarantine
 from apps.quarantine.policy import verbs_in
+from apps.quarantine.proofs import proof_of
+from apps.quarantine.rules import in_force
 from apps.quarantine.selectors import may_change, may_decide
 from apps.relay.graph_selectors import commit_of
 
@@ -38,7 +40,9 @@ OFFERS: dict[Verb, Offer] = {
         services.propose_release, False, ("reason", "fix_sha"), "Propose its release", "It stays in force meanwhile."
     ),
     Verb.KEEP: Offer(services.keep, True, ("reason",), "Keep in force", "The release is refused."),
-    Verb.RELEASE: Offer(services.release, True, ("reason",), "Release", "Its failures count again from now on."),
+    Verb.RELEASE: Offer(
+        services.release, True, ("reason", "unproven"), "Release", "Its failures count again from now on."
+    ),
     Verb.REOPEN: Offer(services.reopen, False, ("reason",), "Propose again", "With its history."),
 }
 # What binds vendors and not those who decide.
@@ -70,6 +74,11 @@ def perform(
     if not may_change(user, quarantine.platform):
         raise Problem("not_permitted", f"{verb}: only members of the platform and maintainers may.")
     values = {name: said[name] for name in OFFERS[verb].fields if name in said}
+    if verb is Verb.RELEASE:
+        is_without = values.pop("unproven", False)
+        # In another state the service says so; there is nothing to prove.
+        is_open = verb in verbs_in(State(quarantine.state))
+        values["proof"] = _proof(quarantine, is_without=is_without, now=now) if is_open else ""
     if verb in _BOUND:
         values["is_bound"] = not may_decide(user)
     if fix := values.get("fix_sha"):
@@ -78,3 +87,13 @@ def perform(
             raise Problem("malformed", f"fix_sha: {fix} is no commit of main that the hub knows.", "fix_sha")
         values |= {"fix_sha": commit.sha, "fix_place": commit.position}
     return OFFERS[verb].service(quarantine=quarantine, revision=revision, actor=actor_of(user), now=now, **values)
+
+
+def _proof(quarantine: Quarantine, *, is_without: bool, now: datetime.datetime) -> str:
+    """What its release stands on, for the log. Raises Problem `quarantine_unproven` where it stands on too little and
+    nobody says that it shall go without."""
+    found = proof_of(quarantine, in_force(now), now=now)
+    if not found.is_whole and not is_without:
+        raise Problem("quarantine_unproven", f"unproven: what is missing: {found.words}.", "unproven")
+    said = f"{found.passes} of {found.needed} passes, {found.reds} red"
+    return said if found.is_whole else f"without proof: {said}"

@@ -38,6 +38,7 @@ FORMS: dict[Verb, type[forms.Form]] = {
     Verb.NAME_PLATFORM: quarantine_forms.NameForm,
     Verb.PUT_IN_FORCE: quarantine_forms.InForceForm,
     Verb.PROPOSE_RELEASE: quarantine_forms.ReleaseForm,
+    Verb.RELEASE: quarantine_forms.ReleasedForm,
 }
 
 

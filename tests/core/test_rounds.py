@@ -15,7 +15,7 @@ from apps.core import rounds
 from apps.core.clock import now
 from apps.core.models import Round
 from apps.core.rounds import OVERDUE_INTERVALS
-from tests.factories.listing import user
+from tests.factories.listing import listed, user
 from tests.factories.pages import Page
 
 pytestmark = pytest.mark.django_db
@@ -117,17 +117,19 @@ def test_a_task_that_a_setting_leaves_nothing_to_do_says_that_it_is_off(
 
 
 def test_checkpoints_that_are_not_made_or_not_pushed_are_no_success(settings: Any) -> None:
-    settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = base64.b64encode(bytes(32)).decode(), "/nowhere/at-all.git"
+    settings.CHECKPOINT_KEY, settings.CHECKPOINT_GIT = "not a key", "/nowhere/at-all.git"
     listed({"acme/torch": 2})
-    registered("apps.audit.tasks.make_checkpoint").apply()
-    assert Round.objects.get(name="apps.audit.tasks.make_checkpoint").said == ""
+    making, pushing = "apps.audit.tasks.make_checkpoint", "apps.audit.tasks.push_checkpoints"
+    registered(making).apply()
+    row = Round.objects.get(name=making)
+    assert (row.succeeded_at, "Ed25519" in row.said, "not a key" in row.said) == (None, True, False)
+    settings.CHECKPOINT_KEY = base64.b64encode(bytes(32)).decode()
+    registered(making).apply()
+    assert Round.objects.get(name=making).said == ""
     for _ in range(2):  # the second is not due, and nothing has been pushed
-        registered("apps.audit.tasks.push_checkpoints").apply()
-        row = Round.objects.get(name="apps.audit.tasks.push_checkpoints")
+        registered(pushing).apply()
+        row = Round.objects.get(name=pushing)
         assert (row.succeeded_at, row.said.startswith("git clone: ")) == (None, True)
-    settings.CHECKPOINT_KEY = "no key"
-    registered("apps.audit.tasks.make_checkpoint").apply()
-    assert "no key" not in Round.objects.get(name="apps.audit.tasks.make_checkpoint").said != ""
 
 
 def test_a_log_that_is_broken_is_no_success() -> None:

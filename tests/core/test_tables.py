@@ -182,6 +182,8 @@ NOT_SHOWN = {
     "results/uploadpart": "its name is the vendor's own",
     "results/publictest": "one number a row: which tests anyone may search for",
     "audit/head": "the last link of the chain: the newest event",
+    "audit/checkpoint": "each is a file that anyone fetches, on the checkpoints' page",
+    "audit/checkpointpush": "one row, said on the health page; its address may name a private host",
     "audit/lastverification": "one row, said above the decisions",
 }
 
@@ -205,12 +207,14 @@ SECRETS = {
     "governance/notice": {"error"},
     "relay/forward": {"body"},
 }
-# Columns that are called so and open nothing: of what a test, a reason or an upload says, and words to search for.
+# Columns that are called so and open nothing: of what a test, a reason or an upload says, words to search for, and
+# platforms of upstream's list.
 OPEN = {
     "results/test": {"digest"},
     "results/reason": {"digest"},
     "results/upload": {"digest"},
     "results/searchedtest": {"words"},
+    "quarantine/upstreamdisabled": {"words"},
 }
 # What such a column is called, wherever one is added.
 SECRET_NAMES = {"password", "digest", "salt", "session_key", "contact", "words", "token", "secret"}

@@ -118,7 +118,10 @@ def test_a_member_proposes_and_puts_in_force_and_a_maintainer_releases() -> None
     moved = post(f"{path}propose_release/", member, revision=2, reason="fixed").json()
     refused = problem(post(f"{path}release/", member, revision=3, reason="I say so"))
     assert (refused[0], refused[2]["code"]) == (403, "not_permitted")
-    assert post(f"{path}release/", maintainer, revision=3, reason="20 passes").json()["state"] == "released"
+    unproven = problem(post(f"{path}release/", maintainer, revision=3, reason="20 passes"))
+    assert (unproven[0], unproven[2]["code"], unproven[2]["field"]) == (409, "quarantine_unproven", "unproven")
+    released = post(f"{path}release/", maintainer, revision=3, reason="never meant to be", unproven=True)
+    assert released.json()["state"] == "released"
     assert [event.action for event in Event.objects.filter(subject_kind="quarantine").order_by("seq")] == [
         "quarantine.proposed",
         "quarantine.put_in_force",

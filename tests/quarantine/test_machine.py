@@ -155,7 +155,7 @@ class Life(RuleBasedStateMachine):
             return
         possible = [one for one in verbs_in(State(made.state)) if one in verbs.OFFERS]
         verb = verb or (possible or [Verb.RENEW])[which // 7 % max(len(possible), 1)]
-        said: dict[str, Any] = {"reason": "so it is", "platform": self.platforms[where]}
+        said: dict[str, Any] = {"reason": "so it is", "platform": self.platforms[where], "unproven": True}
         if days is not None:
             said["expires_at"] = self.now + DAY * days
         before = self._rows()

@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.policy import Role
 from apps.audit.models import Event
+from apps.audit.selectors import body_of
 from apps.core.clock import now
 from apps.quarantine import services
 from apps.quarantine.enums import State, Verb
@@ -139,9 +140,16 @@ def test_a_member_neither_refuses_nor_grants_a_release() -> None:
     assert "a maintainer may" in refused.content.decode()
     made.refresh_from_db()
     assert made.state == State.RELEASE_PROPOSED
-    assert post(path, maintainer, Verb.RELEASE, made.revision, reason="20 passes").status_code == 302
+    unproven = post(path, maintainer, Verb.RELEASE, made.revision, reason="20 passes")
+    assert "20 more executed passes" in unproven.content.decode()
+    made.refresh_from_db()
+    assert made.state == State.RELEASE_PROPOSED
+    said = {"reason": "it should never have been there", "unproven": "on"}
+    assert post(path, maintainer, Verb.RELEASE, made.revision, **said).status_code == 302
     made.refresh_from_db()
     assert made.state == State.RELEASED
+    summary = body_of(Event.objects.latest("seq"))["summary"]
+    assert summary.startswith("Released (without proof: 0 of 20 passes, 0 red): ")
 
 
 def test_who_looked_at_an_earlier_state_is_told_to_look_again() -> None:

@@ -76,7 +76,7 @@ def test_what_was_reckoned_before_it_was_in_force_again_says_nothing(kestrel: Re
     made = quarantined(kestrel)
     assert sweep.propose_releases(now=NOW + DAY) == 0
     made = moved(made, "propose_release", NOW + DAY, reason="fixed")
-    made = moved(made, "release", NOW + DAY, reason="enough")
+    made = moved(made, "release", NOW + DAY, reason="enough", proof="20 of 20 passes, 0 red")
     made = moved(made, "reopen", NOW + 2 * DAY, reason="flaky again")
     made = moved(made, "put_in_force", NOW + 3 * DAY, is_bound=False)
     assert (made.state, Progress.objects.count(), told(made)["release_passes"]) == (State.IN_FORCE, 1, None)

@@ -88,7 +88,7 @@ def test_a_whole_life_leaves_its_events_and_its_effect() -> None:
     made = moved(made, "keep", NOW + DAY * 3, reason="two passes are not enough")
     assert (made.state, made.fix_place) == (State.IN_FORCE, None)
     made = moved(made, "propose_release", NOW + DAY * 4, reason="fixed")
-    made = moved(made, "release", NOW + DAY * 5, reason="20 passes")
+    made = moved(made, "release", NOW + DAY * 5, reason="20 passes", proof="20 of 20 passes, 0 red")
     assert (made.state, made.ended_at, made.end_reason) == (State.RELEASED, NOW + DAY * 5, "20 passes")
     assert Exclusion.objects.get().until_at == NOW + DAY * 5
     assert list(Member.objects.values_list("is_open", flat=True)) == [False]
@@ -103,7 +103,7 @@ def test_a_whole_life_leaves_its_events_and_its_effect() -> None:
         ("quarantine.release_proposed", f"Release proposed: {label}", True),
         ("quarantine.kept", f"Release refused: {label}", True),
         ("quarantine.release_proposed", f"Release proposed: {label}", True),
-        ("quarantine.released", f"Released: {label}", True),
+        ("quarantine.released", f"Released (20 of 20 passes, 0 red): {label}", True),
         ("quarantine.reopened", f"Flaky again after its release: {label}", True),
     ]
 
@@ -273,7 +273,7 @@ def test_a_budget_is_not_given_away_twice() -> None:
 def test_what_was_used_before_it_was_reopened_stays_used() -> None:
     kestrel, test = platform(), catalogued("test_a")
     made = moved(in_force(kestrel, test), "propose_release", reason="fixed")
-    made = moved(made, "release", NOW + DAY * 10, reason="20 passes")
+    made = moved(made, "release", NOW + DAY * 10, reason="20 passes", proof="20 of 20 passes, 0 red")
     made = moved(made, "reopen", NOW + DAY * 11, reason="flaky again")
     assert room_of(kestrel, "default", HUB, now=NOW + DAY * 11).used_days == 10
     moved(made, "put_in_force", NOW + DAY * 12, is_bound=True)
@@ -359,7 +359,7 @@ def test_what_the_life_does_not_know_is_refused_and_changes_nothing(state: State
         Verb.PROPOSE_RELEASE: ("propose_release", {"reason": "x"}),
         Verb.KEEP: ("keep", {"reason": "x"}),
         Verb.DECLINE: ("decline", {"reason": "x"}),
-        Verb.RELEASE: ("release", {"reason": "x"}),
+        Verb.RELEASE: ("release", {"reason": "x", "proof": "20 of 20 passes"}),
         Verb.REOPEN: ("reopen", {"reason": "x"}),
     }
     made.refresh_from_db()
