@@ -14,7 +14,7 @@ from apps.platforms.models import NameChange, Participation, Repository, Upstrea
 from apps.policies.selectors import policy_at
 from apps.policies.services import change_draft, open_draft
 from apps.quarantine.enums import ReasonClass, Source
-from apps.quarantine.models import FlakeEvent, Reading, RuleVersion, Streak
+from apps.quarantine.models import FlakeEvent, Progress, Reading, RuleVersion, Streak
 from apps.quarantine.policy import HUB
 from apps.quarantine.services import propose, put_in_force
 from apps.quarantine.upstream_sync import Taken, take
@@ -89,7 +89,17 @@ def _flaky(repository: Repository) -> None:
         actor=TESTS,
         now=at,
     )
-    put_in_force(quarantine=made, revision=made.revision, is_bound=True, actor=TESTS, now=at)
+    made = put_in_force(quarantine=made, revision=made.revision, is_bound=True, actor=TESTS, now=at)
+    Progress.objects.create(
+        quarantine=made,
+        passes=1,
+        passes_needed=20,
+        reds=0,
+        hours=1,
+        hours_needed=168,
+        missing="19 more",
+        reckoned_at=at,
+    )
 
 
 def _disabled_upstream() -> None:

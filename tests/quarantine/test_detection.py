@@ -264,7 +264,9 @@ def released(kestrel: Repository) -> Quarantine:
     made = quarantined(kestrel)
     values: dict[str, Any] = {"quarantine": made, "reason": "mended", "actor": TESTS}
     made = services.propose_release(**values, revision=made.revision, now=NOW + 5 * HOUR, fix_sha=sha(10), fix_place=10)
-    return services.release(**values | {"quarantine": made}, revision=made.revision, now=NOW + 6 * HOUR)
+    return services.release(
+        **values | {"quarantine": made, "proof": "seen"}, revision=made.revision, now=NOW + 6 * HOUR
+    )
 
 
 def test_a_flake_on_an_older_commit_does_not_reopen_and_a_new_one_does(kestrel: Repository) -> None:
