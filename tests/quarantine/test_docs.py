@@ -1,12 +1,7 @@
-"""docs/quarantine.md prints tables as they are in code. `python -m tests.quarantine.test_docs` writes them anew."""
+"""docs/quarantine.md prints tables as they are in code. `python -m tests.documents tests.quarantine.test_docs` writes
+them anew."""
 
-import re
-from pathlib import Path
-
-from tests.results.test_docs import code, rows
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "quarantine.md"
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+from tests.documents import Document, code, rows
 
 
 def kinds() -> str:
@@ -56,26 +51,8 @@ def guards() -> str:
     return rows(["reason", "when"], [[alarm.label, when] for alarm, when in GUARDS.items()])
 
 
-TABLES = {table.__name__: table for table in (kinds, rules, reasons, placeholders, life, words, guards)}
-
-
-def filled(text: str) -> str:
-    """The document with its tables as they are in code."""
-    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
+PAGE = Document("quarantine.md", kinds, rules, reasons, placeholders, life, words, guards)
 
 
 def test_the_tables_are_those_of_the_code() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    assert filled(text) == text
-    assert [found[2] for found in BLOCK.finditer(text)] == list(TABLES)
-
-
-if __name__ == "__main__":
-    import os
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "accelhub.settings")
-    os.environ.setdefault("ACCELHUB_DEBUG", "1")
-    import django
-
-    django.setup()
-    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.check()

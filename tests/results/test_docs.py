@@ -1,25 +1,9 @@
-"""docs/names-and-skips.md prints tables as they are in code. `python -m tests.results.test_docs` writes them anew."""
+"""docs/names-and-skips.md prints tables as they are in code. `python -m tests.documents tests.results.test_docs` writes
+them anew."""
 
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "names-and-skips.md"
-# What stands between these lines is generated.
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def rows(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table of Markdown."""
-    heads = list(heads)
-    table = [heads, ["---"] * len(heads), *lines]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in table)
-
-
-def code(text: str) -> str:
-    """Text as code; nothing where there is none."""
-    shown = text.replace("\n", "↵")
-    return f"`{shown}`" if shown else "–"
+from tests.documents import Document, code, rows
 
 
 def names() -> str:
@@ -108,26 +92,8 @@ def limits() -> str:
     )
 
 
-TABLES = {table.__name__: table for table in (names, dtypes, classes, skips, fingerprints, columns, opendata, limits)}
-
-
-def filled(text: str) -> str:
-    """The document with its tables as they are in code."""
-    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
+PAGE = Document("names-and-skips.md", names, dtypes, classes, skips, fingerprints, columns, opendata, limits)
 
 
 def test_the_tables_are_those_of_the_code() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    assert filled(text) == text
-    assert [found[2] for found in BLOCK.finditer(text)] == list(TABLES)
-
-
-if __name__ == "__main__":
-    import os
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "accelhub.settings")
-    os.environ.setdefault("ACCELHUB_DEBUG", "1")
-    import django
-
-    django.setup()
-    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.check()
