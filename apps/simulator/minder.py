@@ -75,10 +75,10 @@ class Minder:
     def _sign_in(self, over: requests.Session) -> str:
         """Returns what a page's forms carry against forgery."""
         url = f"{self._hub_url}/accounts/login/"
-        page = _checked(send("GET", url, over=over))
+        page = _checked(_anew("GET", url, over))
         form = {"username": ACCOUNT, "password": ACCOUNT, "csrfmiddlewaretoken": _token_of(page)}
-        _checked(send("POST", url, over=over, data=form))
-        return _token_of(_checked(send("GET", f"{self._hub_url}/account/", over=over)))
+        _checked(_anew("POST", url, over, data=form))
+        return _token_of(_checked(_anew("GET", f"{self._hub_url}/account/", over)))
 
     def _act(
         self,
@@ -93,13 +93,20 @@ class Minder:
         headers = {"X-CSRFToken": token}
         if at < datetime.datetime.now(datetime.UTC) - PRESENT:
             headers[CLOCK_HEADER] = at.isoformat()
-        answer = send("POST", url, over=over, json={"revision": quarantine["revision"], **said}, headers=headers)
+        answer = _anew("POST", url, over, json={"revision": quarantine["revision"], **said}, headers=headers)
         moved: dict[str, Any] = _checked(answer).json()
         return moved
 
 
 class Refused(Exception):
     """The hub did not do what was asked."""
+
+
+def _anew(method: str, url: str, over: requests.Session, **options: Any) -> requests.Response:
+    """With the session's cookies, over a connection of its own, and no further: a server may close a kept one just as
+    the next request goes out, and a POST is not sent twice."""
+    over.close()
+    return send(method, url, over=over, allow_redirects=False, **options)
 
 
 def _checked(answer: requests.Response) -> requests.Response:

@@ -76,14 +76,14 @@ def test_days_are_whole_in_order_thin_at_weekends_and_end_in_the_past() -> None:
 # --- against a small hub ----------------------------------------------------------------------------------------
 
 
-def play(github: GitHubStandIn, hub: TinyHub, characters: Any = CHARACTERS) -> history.Filled:
+def play(github: GitHubStandIn, hub: TinyHub, characters: Any = CHARACTERS, *, days: int = 1) -> history.Filled:
     return fill(
         github,
         hub_url=hub.url,
         webhook_secret=SECRET,
         audience=AUDIENCE,
         upstream="pytorch/pytorch",
-        days=1,
+        days=days,
         until=UNTIL,
         characters=characters,
     )
@@ -202,7 +202,7 @@ def test_its_webhooks_stand_in_githubs_log_and_a_lost_one_is_no_longer_its_own(
 
 
 def test_the_past_tells_the_tests_of_main_of_whoever_has_flaky_ones(github: GitHubStandIn, tiny_hub: TinyHub) -> None:
-    filled = play(github, tiny_hub, (KESTREL, WREN))
+    filled = play(github, tiny_hub, (KESTREL, WREN), days=4)
     ends = {
         (claims["repository"], claims["run_id"], body["workflow"]["run_attempt"], body["workflow"]["job_name"])
         for claims, body in tiny_hub.callbacks

@@ -87,8 +87,8 @@ def test_what_was_proposed_a_moment_ago_is_decided_on_now(demo: Hub) -> None:
     moment = now()
     proposed("test_one", moment - 28 * DAY)
     proposed(mended_test(WREN), moment - 20 * DAY)
-    for name in ("test_two", "test_three"):
-        proposed(name, moment - datetime.timedelta(minutes=1))
+    for seconds, name in ((60, "test_two"), (59, "test_three")):
+        proposed(name, moment - datetime.timedelta(seconds=seconds))
     assert Minder(demo.url, WREN).tend(now=moment) is True
     assert [state for state, _, _ in states()] == ["in_force", "release_proposed", "in_force", "proposed"]
     began = states()[2][1]
