@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from apps.audit.api import DecisionList
+from apps.gate.api import GateView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, VerbView
 from apps.relay.api import DispatchList, RejectionsView
@@ -47,6 +48,7 @@ urlpatterns = [
     path("reports/<uuid:public_id>/missing/", MissingView.as_view(), name="missing"),
     path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
+    path("gate/", GateView.as_view(), name="gate"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

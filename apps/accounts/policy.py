@@ -64,6 +64,8 @@ _MAINTAINER = frozenset(
         Permission.QUARANTINE_DECIDE,
         Permission.RULES_CHANGE,
         Permission.POLICY_CHANGE,
+        Permission.OVERRIDE_GRANT,
+        Permission.BREAKER_CLOSE,
     }
 )
 

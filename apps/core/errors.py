@@ -127,6 +127,8 @@ CODES: dict[str, Code] = {
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
     ),
+    "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),
+    "breaker_stale": Code(409, "The breaker is not open any more", "Look at the repository's breaker again."),
     "draft_stale": Code(409, "The draft has changed meanwhile", "Look at the draft again, then decide."),
     "proposal_stale": Code(409, "The proposal has changed meanwhile", "Look at the proposal again, then decide."),
     "invitation_closed": Code(

@@ -30,6 +30,8 @@ class Permission(enum.StrEnum):
     QUARANTINE_DECIDE = "quarantine:decide"
     RULES_CHANGE = "rules:change"
     POLICY_CHANGE = "policy:change"
+    OVERRIDE_GRANT = "override:grant"
+    BREAKER_CLOSE = "breaker:close"
     RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 

@@ -20,18 +20,26 @@ from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
 from apps.checks import policy as checks_policy
 from apps.checks import selectors as checks_selectors
+from apps.checks.carried import CARRIED
 from apps.core.access import public
 from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.errors import CODES
 from apps.core.permissions import Permission
 from apps.core.rendering import live, render_page
+from apps.gate import enums as gate_enums
+from apps.gate import policy as gate_policy
+from apps.gate import services as gate_services
+from apps.gate.facts import Question
+from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
 from apps.platforms.selectors import edits_to_show, may_on_platform, open_demotions, platform_or_404, windows_of
 from apps.platforms.sync_policy import GUARDS
+from apps.policies.policy import LIMITS, OUTCOMES
+from apps.policies.selectors import policy_at
 from apps.public.selectors import (
     WINDOW_DAYS,
     Place,
@@ -62,6 +70,9 @@ DELIVERIES_SHOWN = 20
 PRIVATE_SHOWN = 50
 DECISIONS_SHOWN = 5
 REPORTS_SHOWN = 10
+OVERRIDES_SHOWN = 10
+# The parts of a policy's limits that are the gate's and the breaker's.
+_GATE_PARTS = ("gate", "breaker")
 _SHA = re.compile(r"[0-9a-f]{7,40}")
 _INT64 = 2**63
 
@@ -141,6 +152,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
         "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
         "demotions": open_demotions([repository.pk for repository in repositories]),
+        "trips": list(open_trips().filter(repository__in=repositories)),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
@@ -199,12 +211,16 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
+    gate = _gate_of(shown)
     shas = {one.head_sha for one in shown} | {night.head_sha for night in nightlies}
     if place:
         shas.add(place.commit.sha)
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
+        "gate": gate,
+        "overrides": list(overrides_of(gate.pr_number)[:OVERRIDES_SHOWN]) if gate and gate.pr_number else [],
+        "may_override": request.user.is_authenticated and request.user.may(Permission.OVERRIDE_GRANT),
         "deliveries": [
             (
                 delivery,
@@ -221,6 +237,12 @@ def _side_by_side(
         "now": now(),
     }
     return render_page(request, "public/side_by_side.html", context)
+
+
+def _gate_of(shown: list[Delivery]) -> Told | None:
+    """What the gate says of the newest commit that is shown."""
+    newest = next((delivery for delivery in shown if delivery.head_sha), None)
+    return newest and gate_services.ask(Question(newest.head_sha, newest.pr_number, now()))
 
 
 @public
@@ -257,6 +279,7 @@ def metrics_table(request: HttpRequest) -> HttpResponse:
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     moment = now()
+    policy_now = policy_at(moment)
     context = {
         "levels": LEVELS,
         "guards": GUARDS,
@@ -290,6 +313,12 @@ def policy(request: HttpRequest) -> HttpResponse:
         "raw_days": settings.RAW_DAYS,
         "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
         "flaky_versions": flaky_rules.versions(),
+        "gate_rules": gate_policy.RULES,
+        "gate_kinds": gate_enums.Kind.choices,
+        "policy_now": policy_now,
+        "outcomes": [(name, says, policy_now.handling[name]) for name, says in OUTCOMES.items()],
+        "limits": [(name, row, policy_now.limits[name]) for name, row in LIMITS.items() if row.part in _GATE_PARTS],
+        "carried": CARRIED,
         "quarantine_life": quarantine_policy.TRANSITIONS,
         "now": moment,
     }

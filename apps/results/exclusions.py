@@ -88,7 +88,12 @@ def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
     came. One query, whatever the report's size."""
     at = report.received_at
     found = Exclusion.objects.filter(platform=report.platform, variant=report.variant, from_at__lte=at)
-    in_force = list(found.exclude(until_at__lte=at))
+    return hits(found.exclude(until_at__lte=at), tests)
+
+
+def hits(in_force: Iterable[Exclusion], tests: Iterable[Test]) -> dict[int, Exclusion]:
+    """Of these tests those that a list in force names, by number: by itself before a pattern."""
+    in_force = list(in_force)
     by_test = {exclusion.test_id: exclusion for exclusion in in_force if exclusion.test_id}
     patterns = [exclusion for exclusion in in_force if exclusion.pattern]
     answer: dict[int, Exclusion] = {}

@@ -17,7 +17,7 @@ from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 # Changing a line here is a decision about who may do what.
-ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|governance|platforms|policies|quarantine|relay|results)/$"
+ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|gate|governance|platforms|policies|quarantine|relay|results)/$"
 ROUTES: dict[str, Access] = {
     "": Open.PUBLIC,
     "platforms/": Open.PUBLIC,
@@ -81,6 +81,11 @@ ROUTES: dict[str, Access] = {
     "platforms/<slug:slug>/quarantines/new/": Open.SIGNED_IN,
     "platforms/<slug:slug>/disabled-tests.json": Open.PUBLIC,
     "platforms/<slug:slug>/deselect.txt": Open.PUBLIC,
+    "overrides/": Open.PUBLIC,
+    "overrides/new/": Permission.OVERRIDE_GRANT,
+    "overrides/<uuid:public_id>/": Open.PUBLIC,
+    "breakers/": Open.PUBLIC,
+    "breakers/<uuid:public_id>/": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
     "people/organisations/": Permission.USER_CHANGE,
     "people/<uuid:public_id>/": Permission.USER_CHANGE,
@@ -117,6 +122,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/reports/<uuid:public_id>/missing/": Open.PUBLIC,
     "api/v1/backlog/": Open.PUBLIC,
     "api/v1/compare/": Open.PUBLIC,
+    "api/v1/gate/": Open.PUBLIC,
     "api/v1/quarantines/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
@@ -142,6 +148,7 @@ TABLES = (
     *("core/installation", "core/wakeup", "governance/notice", "governance/proposal", "governance/transition"),
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
+    *("gate/breakertrip", "gate/override", "gate/storedverdict"),
     *("policies/policydraft", "policies/policyversion"),
     *("quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("results/alias", "results/reason", "results/searchedtest", "results/test"),
@@ -274,6 +281,9 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "reports/<uuid:public_id>/missing/": 404,
         "api/v1/reports/<uuid:public_id>/missing/": 404,
         "api/v1/compare/": 400,
+        "api/v1/gate/": 400,
+        "overrides/<uuid:public_id>/": 404,
+        "breakers/<uuid:public_id>/": 404,
         "quarantines/<uuid:public_id>/": 404,
         "api/v1/quarantines/<uuid:public_id>/": 404,
         "pr/<int:number>/": 404,
