@@ -52,7 +52,9 @@ class GateView(APIView):
 
 def _stored_out(asked: Question) -> dict[str, Any] | None:
     stored = stored_at(asked)
-    return stored and {"at": stored.at, "verdict": stored.verdict, "inputs_hash": stored.inputs_hash}
+    if stored is None:
+        return None
+    return {"at": stored.at, "verdict": stored.verdict, "inputs_hash": stored.inputs_hash}
 
 
 def _when(text: str, moment: datetime.datetime) -> datetime.datetime:
@@ -60,8 +62,8 @@ def _when(text: str, moment: datetime.datetime) -> datetime.datetime:
         return moment
     try:
         # A plus in an address that was not escaped is a space.
-        when = datetime.datetime.fromisoformat(text.replace(" ", "+"))
-        when = when.astimezone(datetime.UTC) if when.tzinfo else None
+        read = datetime.datetime.fromisoformat(text.replace(" ", "+"))
+        when = read.astimezone(datetime.UTC) if read.tzinfo else None
     except (ValueError, OverflowError):
         when = None
     if when is None:

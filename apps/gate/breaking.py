@@ -21,8 +21,7 @@ from apps.gate.overriding import words_of
 from apps.gate.policy import own_requirements
 from apps.gate.recusal import refuse_own
 from apps.gate.selectors import row_out
-from apps.gate.services import look_again
-from apps.gate.topics import BREAKER_CHANGED
+from apps.gate.topics import BREAKER_CHANGED, GATE_ASKED
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
 from apps.policies.policy import Policy
@@ -179,4 +178,4 @@ def _tell(repository: Repository, now: datetime.datetime) -> None:
         repository=repository, pr_number__isnull=False, first_seen_at__gte=now - SAID_WITHIN
     ).values("head_sha")
     said = StoredVerdict.objects.filter(sha__in=about, at__gte=now - SAID_WITHIN)
-    look_again(sorted(set(said.order_by().values_list("sha", flat=True)[:_AT_ONCE])), now=now)
+    wake(GATE_ASKED, sorted(set(said.order_by().values_list("sha", flat=True)[:_AT_ONCE])), now=now)

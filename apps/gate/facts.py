@@ -6,7 +6,7 @@ and so is not known as it was, is `unknown`: never as if it had passed.
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,6 +80,7 @@ class _Rows:
     repositories: dict[int, Repository] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.base_rows: dict[str, Row] = {}
         self.latest = max(question.at for question in self.questions)
         self.shas = {question.sha for question in self.questions}
         self._load_levels()
@@ -138,8 +139,10 @@ class _Rows:
             head_sha__in=self.shas, repository__in=self.repositories, first_seen_at__lte=self.latest
         ).annotate(is_by_push=is_by_push, accepted_at=accepted.values("decided_at")[:1])
         self.jobs: dict[tuple[str, int], list[Any]] = defaultdict(list)
+        self.jobs_of: dict[str, list[Any]] = defaultdict(list)
         for job in found.order_by("pk"):
             self.jobs[job.head_sha, job.repository_id].append(job)
+            self.jobs_of[job.head_sha].append(job)
         self.declared: dict[int, list[DeclaredOutcome]] = defaultdict(list)
         for row in DeclaredOutcome.objects.filter(repository__in=self.ever_blocking):
             self.declared[row.repository_id].append(row)
@@ -184,7 +187,7 @@ class _Rows:
 
     def _load_elsewhere(self) -> None:
         """The same tests' failures in the reports of the same commits, of whichever platform."""
-        self.elsewhere: dict[tuple[str, int, bytes], list[tuple[int, datetime.datetime]]] = defaultdict(list)
+        self.elsewhere: dict[tuple[str, int, bytes], list[tuple[int, datetime.datetime | None]]] = defaultdict(list)
         if not self.tests:
             return
         found = Finding.objects.filter(
@@ -215,35 +218,39 @@ class _Rows:
 
     def facts(self, question: Question) -> Facts | None:
         deliveries = [one for one in self.deliveries[question.sha] if _is_about(one, question)]
-        parts, has_jobs = [], False
+        asked_at = self._asked_at(question, deliveries)
+        if asked_at is None:
+            return None
+        parts = []
         for pk, repository in sorted(self.repositories.items(), key=lambda item: item[1].full_name):
-            part = self._part(question, repository, deliveries)
+            part = self._part(question, repository, deliveries, asked_at)
             if part is not None:
                 parts.append((pk, part))
-                has_jobs = has_jobs or bool(part.jobs)
-        if not deliveries and not has_jobs:
-            return None
         if len(self.questions) == 1:
             parts = self._with_nearest(question, parts)
         return Facts(question.sha, question.pr_number, tuple(part for _, part in parts))
 
-    def _part(self, question: Question, repository: Repository, deliveries: list[Delivery]) -> Part | None:
+    def _asked_at(self, question: Question, deliveries: list[Delivery]) -> datetime.datetime | None:
+        """When the hub first heard of the commit: from upstream, else by a job that another relay dispatched."""
+        seen = [job.first_seen_at for job in self.jobs_of[question.sha] if _is_of(job, question)]
+        return min([*(one.received_at for one in deliveries), *seen], default=None)
+
+    def _part(
+        self, question: Question, repository: Repository, deliveries: list[Delivery], asked_at: datetime.datetime
+    ) -> Part | None:
         pk, at = repository.pk, question.at
         level = next((one.level for one in self.intervals[pk] if _holds(one, at, "started_at", "ended_at")), None)
         blocks = pk in self.as_blocking or (level is not None and level >= MATURE)
         if level is None and not blocks:
             return None
         sent = [one for delivery in deliveries for one in self.dispatches[delivery.pk] if one.repository_id == pk]
-        jobs = [job for job in self.jobs[question.sha, pk] if _is_of(job, question, deliveries)]
+        jobs = [job for job in self.jobs[question.sha, pk] if _is_of(job, question)]
         if not sent and not jobs and not blocks:
             return None
         omitted = [one for delivery in deliveries for one in self.omissions[delivery.pk] if one.repository_id == pk]
         sent_at = min(
             (one.sent_at for one in sent if one.state == DispatchState.SENT and one.sent_at and one.sent_at <= at),
             default=None,
-        )
-        asked_at = min(
-            [*(one.received_at for one in deliveries), *(job.first_seen_at for job in jobs)], default=question.at
         )
         held = [job for job in jobs if _is_held(job, at)]
         heard = [job for job in jobs if not _is_held(job, at) and not _went_by_push(job, at)]
@@ -328,7 +335,7 @@ class _Rows:
                 continue
             if _was_overwritten(report, question.at):
                 return {}, False
-            if report.state != ReportState.READY or report.parsed_at > question.at:
+            if report.state != ReportState.READY or report.parsed_at is None or report.parsed_at > question.at:
                 continue
             reports.append(Row(RowKind.REPORT, f"report, {report.variant}", _url(RowKind.REPORT, report.public_id)))
             is_named = is_named or bool(upload.failing)
@@ -366,19 +373,25 @@ class _Rows:
             others = {
                 other
                 for other, parsed_at in self.elsewhere[question.sha, finding.test_id, fingerprint]
-                if other != platform and parsed_at <= question.at
+                if other != platform and parsed_at is not None and parsed_at <= question.at
             }
             found.append(
                 RedTest(
                     row=Row(RowKind.TEST, _name_of(finding.test), _test_url(finding.test_id)),
-                    quarantine=exclusion and Row(RowKind.QUARANTINE, exclusion.reason, exclusion.url),
+                    quarantine=Row(RowKind.QUARANTINE, exclusion.reason, exclusion.url) if exclusion else None,
                     base=base.state,
-                    base_row=(base.sha and Row(RowKind.COMMIT, f"base {base.sha[:12]}", _url(RowKind.COMMIT, base.sha)))
-                    or None,
+                    base_row=self._base_row(base.sha),
                     elsewhere=len(others),
                 )
             )
         return found
+
+    def _base_row(self, sha: str) -> Row | None:
+        if not sha:
+            return None
+        if sha not in self.base_rows:
+            self.base_rows[sha] = Row(RowKind.COMMIT, f"base {sha[:12]}", _url(RowKind.COMMIT, sha))
+        return self.base_rows[sha]
 
     # --- what never came ----------------------------------------------------------------------------------------
 
@@ -417,7 +430,7 @@ def _is_about(delivery: Delivery, question: Question) -> bool:
     return delivery.pr_number == question.pr_number
 
 
-def _is_of(job: Job, question: Question, deliveries: Iterable[Delivery]) -> bool:
+def _is_of(job: Job, question: Question) -> bool:
     """Whether a job is about the question's pull request, or its push, and was seen by then."""
     if job.first_seen_at > question.at:
         return False
@@ -472,4 +485,4 @@ def _url(kind: RowKind, key: object) -> str:
 
 def _test_url(number: int) -> str:
     # A report may name thousands: not each is asked of the router.
-    return f"{_url('test', 0).removesuffix('0/')}{number}/"
+    return f"{_url(RowKind.TEST, 0).removesuffix('0/')}{number}/"

@@ -10,9 +10,10 @@ from apps.audit.enums import Action
 from apps.audit.services import Subject, record
 from apps.core.errors import Problem
 from apps.core.ids import public_id
+from apps.core.wakeups import wake
 from apps.gate.models import Override
 from apps.gate.recusal import refuse_own
-from apps.gate.services import look_again
+from apps.gate.topics import GATE_ASKED, GATE_CHANGED
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
 from apps.policies.selectors import policy_at
@@ -80,7 +81,7 @@ def grant_override(
         until=until,
         event_seq=event.seq,
     )
-    look_again([sha or shas[0]], now=now)
+    _tell(sha or shas[0], now)
     return made
 
 
@@ -104,7 +105,13 @@ def withdraw_override(*, override: Override, reason: str, by: User, now: datetim
     )
     heads = Delivery.objects.filter(event=PULL_REQUEST, pr_number=override.pr_number).exclude(head_sha="")
     newest = heads.order_by("-received_at", "-pk").values_list("head_sha", flat=True).first()
-    look_again([override.sha or newest or ""], now=now)
+    _tell(override.sha or newest or "", now)
+
+
+def _tell(sha: str, now: datetime.datetime) -> None:
+    """In the caller's transaction: check runs follow, and the verdict is said anew."""
+    for topic in (GATE_CHANGED, GATE_ASKED):
+        wake(topic, [sha], now=now)
 
 
 def words_of(reason: str) -> str:

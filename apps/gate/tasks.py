@@ -35,6 +35,11 @@ def heed_ready_reports(keys: list[str]) -> None:
         look_at_commits.delay(shas)
 
 
+def heed_asked(keys: list[str]) -> None:
+    """Wake-up handler of `gate_asked`."""
+    look_at_commits.delay(keys)
+
+
 @shared_task
 def look_at_jobs(repository_ids: list[int]) -> int:
     """Ask the gate about the commits whose jobs have changed lately."""

@@ -4,3 +4,5 @@
 GATE_CHANGED = "gate_changed"
 # Key: a repository's primary key. Its breaker has opened or closed; heard by checks.
 BREAKER_CHANGED = "breaker_changed"
+# Key: a commit's sha. Somebody decided something that its verdict may depend on: the gate is to say it anew.
+GATE_ASKED = "gate_asked"

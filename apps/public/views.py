@@ -242,7 +242,7 @@ def _side_by_side(
 def _gate_of(shown: list[Delivery]) -> Told | None:
     """What the gate says of the newest commit that is shown."""
     newest = next((delivery for delivery in shown if delivery.head_sha), None)
-    return newest and gate_services.ask(Question(newest.head_sha, newest.pr_number, now()))
+    return gate_services.ask(Question(newest.head_sha, newest.pr_number, now())) if newest else None
 
 
 @public

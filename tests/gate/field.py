@@ -77,7 +77,7 @@ class Field:
         conclusion: str = "",
         *,
         repository: Repository | None = None,
-        number: int = NUMBER,
+        number: int | None = NUMBER,
         sha: str = HEAD,
         at: float = 0.5,
         **values: Any,

@@ -39,7 +39,7 @@ QUARANTINE = row(RowKind.QUARANTINE, "flaky since Monday")
 
 def part(*jobs: JobFact, **values: Any) -> Part:
     """A part that blocks, sent its event."""
-    given = {"repository": KESTREL, "level": 4, "blocks": True, "asked_at": SENT, "sent_at": SENT}
+    given: dict[str, Any] = {"repository": KESTREL, "level": 4, "blocks": True, "asked_at": SENT, "sent_at": SENT}
     return Part(**given | {"jobs": jobs} | values)
 
 
