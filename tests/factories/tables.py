@@ -4,6 +4,7 @@ import dataclasses
 
 from apps.checks.models import PullRequest
 from apps.core.clock import now
+from apps.gate.models import BreakerTrip, Override, StoredVerdict
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
 from apps.quarantine.enums import ReasonClass, Source
 from apps.quarantine.models import FlakeEvent, Reading, RuleVersion, Streak
@@ -11,7 +12,7 @@ from apps.quarantine.policy import HUB
 from apps.quarantine.services import propose, put_in_force
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import days_ago
-from tests.factories.listing import TESTS
+from tests.factories.listing import TESTS, user
 from tests.factories.policies import policy_in_force
 from tests.factories.reports import report
 from tests.factories.tests import catalogued
@@ -38,7 +39,22 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     UnreadLog.objects.create(since=at, until=at, cursor="v1_1")
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
     _flaky(repository)
+    _gate(repository)
     policy_in_force(at, limits={"dwell_days": 4})
+
+
+def _gate(repository: Repository) -> None:
+    """What the gate leaves."""
+    at = days_ago(2)
+    StoredVerdict.objects.create(
+        sha=FIRST, pr_number=7, at=at, verdict="pass", requirements=[], inputs_hash="00" * 32, policy_number=0
+    )
+    Override.objects.create(
+        pr_number=7, reason="known", by=user(), by_label="ada", from_at=at, until=now(), event_seq=1
+    )
+    BreakerTrip.objects.create(
+        repository=repository, kind="timeouts", why="It timed out.", policy_number=0, opened_at=at, event_seq=2
+    )
 
 
 def _flaky(repository: Repository) -> None:
