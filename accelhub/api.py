@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from apps.audit.api import CheckpointList, DecisionList, ExportView
+from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
@@ -56,6 +57,7 @@ urlpatterns = [
     path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("regressions/", RegressionList.as_view(), name="regressions"),
+    path("gate/", GateView.as_view(), name="gate"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

@@ -72,6 +72,12 @@ BEAT = [
     ("apps.platforms.tasks.confirm_names", 600, "new names of repositories that GitHub has not confirmed yet"),
     ("apps.platforms.tasks.check_names", 900, "repositories that were renamed or moved, and are not reached any more"),
     ("apps.governance.tasks.evaluate_field", 3_600, "the day's evaluation of every repository against the policy"),
+    (
+        "apps.gate.tasks.sweep_breakers",
+        60,
+        "blocking repositories that fail beyond the policy, or have proved themselves",
+    ),
+    ("apps.gate.tasks.sweep_waiting", 60, "commits of which the gate waits for something that time alone may end"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),
     ("apps.accounts.tasks.forget_the_expired", 3_600, "sessions that ran out, sign-ins that nobody finished"),
     ("apps.audit.tasks.verify_chain", 300, "the log's chain is proved, and the page says up to where"),

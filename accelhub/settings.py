@@ -118,6 +118,7 @@ INSTALLED_APPS = [
     "apps.results",
     "apps.quarantine",
     "apps.policies",
+    "apps.gate",
     "apps.governance",
     "apps.checks",
     "apps.public",

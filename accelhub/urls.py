@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("apps.relay.page_urls")),
     path("", include("apps.results.urls")),
     path("", include("apps.quarantine.urls")),
+    path("", include("apps.gate.urls")),
     path("", include("apps.governance.urls")),
     path("", include("apps.checks.urls")),
     path("", include("apps.console.urls")),

@@ -65,6 +65,8 @@ _MAINTAINER = frozenset(
         Permission.RULES_CHANGE,
         Permission.POLICY_CHANGE,
         Permission.WAIVER_GRANT,
+        Permission.OVERRIDE_GRANT,
+        Permission.BREAKER_CLOSE,
     }
 )
 

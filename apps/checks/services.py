@@ -14,17 +14,20 @@ from django.urls import reverse
 from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
 from apps.checks import outbox, policy, webhooks
+from apps.checks.carried import carrying, is_alarming
 from apps.checks.enums import CheckStatus, NeutralEnd, SendState
 from apps.checks.models import Check, PullRequest
 from apps.checks.policy import Wanted
 from apps.checks.selectors import has_held_job, legs_by_name, may_publish, name_at
 from apps.checks.topics import CHECK_PENDING
-from apps.core import clock
+from apps.core import alarms, clock
 from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
+from apps.core.models import Alarm
 from apps.core.wakeups import wake
+from apps.gate.selectors import PartTold, part_of
 from apps.platforms.models import Repository
-from apps.platforms.policy import CHECKS_FROM
+from apps.platforms.policy import CHECKS_FROM, MATURE
 from apps.platforms.selectors import has_open_demotion
 from apps.relay import checknames
 from apps.relay.adoption_selectors import STILL_AT_WORK, Holder, holder
@@ -92,6 +95,25 @@ def look_at_repository(*, repository_id: int, now: datetime.datetime) -> int:
     return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in sorted(shas))
 
 
+@transaction.atomic
+def look_at_commit(*, head_sha: str, now: datetime.datetime) -> int:
+    """What the gate says of a commit has changed: make the check runs of the repositories that block say so. Returns
+    how many are to be sent."""
+    places = Check.objects.filter(head_sha=head_sha, repository__level__gte=MATURE).order_by("repository")
+    repositories = list(places.values_list("repository", flat=True).distinct())
+    return sum(reconcile(repository_id=repository, head_sha=head_sha, now=now) for repository in repositories)
+
+
+@transaction.atomic
+def look_at_breaker(*, repository_id: int, now: datetime.datetime) -> int:
+    """A repository's breaker has opened or closed: make its check runs on the heads of open pull requests that are not
+    green say so. Returns how many are to be sent."""
+    heads = PullRequest.objects.filter(is_open=True).values("head_sha")
+    shown = Check.objects.filter(repository=repository_id, head_sha__in=heads)
+    shas = shown.exclude(conclusion=Conclusion.SUCCESS).values_list("head_sha", flat=True)
+    return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in sorted(set(shas)))
+
+
 def lock(head_sha: str) -> None:
     """One look at a commit at a time, until the transaction ends: the later one sees what the earlier one has not."""
     key = int.from_bytes(hashlib.sha256(f"checks {head_sha}".encode()).digest()[:8], signed=True)
@@ -111,7 +133,7 @@ def reconcile(*, repository_id: int, head_sha: str, now: datetime.datetime) -> i
     full_name = name_at(repository, checks.values())
     legs = legs_by_name(repository, head_sha, full_name)
     pulls = {row.number: row for row in PullRequest.objects.filter(head_sha=head_sha)}
-    changed = 0
+    changed, parts = 0, dict[int, PartTold | None]()
     for name in sorted({*checks, *legs}):
         known = checks.get(name)
         wanted = (
@@ -120,10 +142,27 @@ def reconcile(*, repository_id: int, head_sha: str, now: datetime.datetime) -> i
             else None
         )
         number = wanted.pr_number if wanted else known.pr_number if known else 0
+        if wanted is not None and repository.level >= MATURE:
+            wanted = _as_the_gate_says(repository, head_sha, wanted, parts, now)
         wanted = _as_asked_for(repository, pulls.get(number), known, wanted)
         if wanted is not None and _write(repository, head_sha, name, known, wanted, now):
             changed += 1
     return changed
+
+
+def _as_the_gate_says(
+    repository: Repository, head_sha: str, wanted: Wanted, parts: dict[int, PartTold | None], now: datetime.datetime
+) -> Wanted:
+    """A blocking repository's check run carries its part; `parts`, by pull request, are asked for once."""
+    if wanted.pr_number not in parts:
+        parts[wanted.pr_number] = part_of(repository, sha=head_sha, pr_number=wanted.pr_number, at=now)
+    part = parts[wanted.pr_number]
+    if part is None:
+        return wanted
+    if is_alarming(part):
+        detail = f"{repository} on #{wanted.pr_number}: {part.leading.sentence}"
+        alarms.sound(Alarm.Kind.GATE_NEUTRAL, str(repository), detail=detail, now=now)
+    return carrying(wanted, part)
 
 
 def _as_asked_for(

@@ -37,6 +37,18 @@ def look_at_repositories(keys: list[str]) -> None:
         services.look_at_repository(repository_id=int(key), now=now())
 
 
+def look_at_commits(keys: list[str]) -> None:
+    """Of `gate_changed`."""
+    for sha in keys:
+        services.look_at_commit(head_sha=sha, now=now())
+
+
+def look_at_breakers(keys: list[str]) -> None:
+    """Of `breaker_changed`."""
+    for key in keys:
+        services.look_at_breaker(repository_id=int(key), now=now())
+
+
 def enqueue_checks(keys: list[str]) -> None:
     """Of `check_pending`."""
     for key in keys:

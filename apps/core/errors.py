@@ -132,6 +132,8 @@ CODES: dict[str, Code] = {
     ),
     "already_waived": Code(409, "A waiver holds already", "Withdraw the waiver that holds, or let it run out."),
     "waiver_stale": Code(409, "The waiver does not hold any more", "Look at the repository again."),
+    "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),
+    "breaker_stale": Code(409, "The breaker is not open any more", "Look at the repository's breaker again."),
     "draft_stale": Code(409, "The draft has changed meanwhile", "Look at the draft again, then decide."),
     "proposal_stale": Code(409, "The proposal has changed meanwhile", "Look at the proposal again, then decide."),
     "invitation_closed": Code(

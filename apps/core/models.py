@@ -44,6 +44,7 @@ class Alarm(models.Model):
 
     class Kind(models.TextChoices):
         LIMIT_OPEN = "limit_open", "Limits are not applied"
+        GATE_NEUTRAL = "gate_neutral", "A blocking check ends as neutral"
         IDENTITY_REPLACED = "identity_replaced", "Another repository speaks under a listed name"
         DISABLED_TESTS = "disabled_tests", "Upstream's list of disabled tests is not taken"
 

@@ -31,6 +31,8 @@ class Permission(enum.StrEnum):
     RULES_CHANGE = "rules:change"
     WAIVER_GRANT = "waiver:grant"
     POLICY_CHANGE = "policy:change"
+    OVERRIDE_GRANT = "override:grant"
+    BREAKER_CLOSE = "breaker:close"
     RELAY_VIEW = "relay:view"
     COMPONENT_VIEW = "component:view"
 

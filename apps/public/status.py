@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from apps.core.access import public
 from apps.core.clock import now
 from apps.core.rendering import render_page
+from apps.gate.selectors import open_trips
 from apps.relay import missed, modes
 from apps.relay.selectors import latest_delivery_at
 from apps.results.selectors import newest_count_at
@@ -20,6 +21,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "mode": modes.current(),
         "latest_delivery_at": latest_delivery_at(),
         "counted_at": newest_count_at(),
+        "trips": list(open_trips()),
         "log": missed.delivery_log(),
         "unread": missed.unread_logs()[:PAGE],
         "page": Paginator(missed.outages(), PAGE).get_page(request.GET.get("page")),

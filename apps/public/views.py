@@ -20,12 +20,18 @@ from apps.accounts.policy import ROLES
 from apps.audit import selectors as audit_selectors
 from apps.checks import policy as checks_policy
 from apps.checks import selectors as checks_selectors
+from apps.checks.carried import CARRIED
 from apps.core.access import public
 from apps.core.backoff import ASKED_WAIT_MAX_SECONDS, ATTEMPTS_MAX, BACKOFF_SECONDS
 from apps.core.clock import now
 from apps.core.errors import CODES
 from apps.core.permissions import Permission
 from apps.core.rendering import live, render_page
+from apps.gate import enums as gate_enums
+from apps.gate import policy as gate_policy
+from apps.gate import services as gate_services
+from apps.gate.facts import Question
+from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.governance.policy_views import printed
 from apps.platforms.models import Platform
@@ -64,6 +70,8 @@ DELIVERIES_SHOWN = 20
 PRIVATE_SHOWN = 50
 DECISIONS_SHOWN = 5
 REPORTS_SHOWN = 10
+OVERRIDES_SHOWN = 10
+# The parts of a policy's limits that are the gate's and the breaker's.
 _SHA = re.compile(r"[0-9a-f]{7,40}")
 _INT64 = 2**63
 
@@ -143,6 +151,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "decisions": [(event, audit_selectors.body_of(event)) for event in decisions[:DECISIONS_SHOWN]],
         "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
         "demotions": open_demotions([repository.pk for repository in repositories]),
+        "trips": list(open_trips().filter(repository__in=repositories)),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
@@ -202,12 +211,16 @@ def _side_by_side(
     omissions = relay_selectors.omissions_of_deliveries(shown)
     heads = [(delivery.pr_number, delivery.head_sha) for delivery in shown if delivery.pr_number is not None]
     bases = graph_selectors.bases_of(heads) if heads else {}
+    gate = _gate_of(shown)
     shas = {one.head_sha for one in shown} | {night.head_sha for night in nightlies}
     if place:
         shas.add(place.commit.sha)
     context = {
         "heading": heading,
         "title": next((delivery.title for delivery in shown if delivery.title), ""),
+        "gate": gate,
+        "overrides": list(overrides_of(gate.pr_number)[:OVERRIDES_SHOWN]) if gate and gate.pr_number else [],
+        "may_override": request.user.is_authenticated and request.user.may(Permission.OVERRIDE_GRANT),
         "deliveries": [
             (
                 delivery,
@@ -224,6 +237,12 @@ def _side_by_side(
         "now": now(),
     }
     return render_page(request, "public/side_by_side.html", context)
+
+
+def _gate_of(shown: list[Delivery]) -> Told | None:
+    """What the gate says of the newest commit that is shown."""
+    newest = next((delivery for delivery in shown if delivery.head_sha), None)
+    return gate_services.ask(Question(newest.head_sha, newest.pr_number, now())) if newest else None
 
 
 @public
@@ -260,13 +279,14 @@ def metrics_table(request: HttpRequest) -> HttpResponse:
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     moment = now()
+    in_force = policy_at(moment)
     context = {
         "levels": LEVELS,
         "guards": GUARDS,
         "roles": ROLES,
         "criteria": governance_policy.CRITERIA,
-        "policy_number": policy_at(moment).number,
-        "policy_rows": printed(policy_at(moment)),
+        "policy_number": in_force.number,
+        "policy_rows": printed(in_force),
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
@@ -296,6 +316,9 @@ def policy(request: HttpRequest) -> HttpResponse:
         "flaky_rules": list(rule_table.table(flaky_rules.in_force(moment), quarantine_policy.UPSTREAM)),
         "may_change_rules": request.user.is_authenticated and request.user.may(Permission.RULES_CHANGE),
         "flaky_steps": flaky_rules.history(),
+        "gate_rules": gate_policy.RULES,
+        "gate_kinds": gate_enums.Kind.choices,
+        "carried": CARRIED,
         "quarantine_life": quarantine_policy.TRANSITIONS,
         "now": moment,
     }

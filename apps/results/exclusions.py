@@ -90,7 +90,12 @@ def excluded(report: Report, tests: Iterable[Test]) -> dict[int, Exclusion]:
     came. A renamed test is meant by each of its names. Two queries at most, whatever the report's size."""
     at = report.received_at
     found = Exclusion.objects.filter(platform=report.platform, variant=report.variant, from_at__lte=at)
-    in_force = list(found.exclude(until_at__lte=at))
+    return hits(found.exclude(until_at__lte=at), tests)
+
+
+def hits(in_force: Iterable[Exclusion], tests: Iterable[Test]) -> dict[int, Exclusion]:
+    """Of these tests those that a list in force names, by number: by itself before a pattern, by any of its names."""
+    in_force = list(in_force)
     if not in_force:
         return {}
     by_test = {exclusion.test_id: exclusion for exclusion in in_force if exclusion.test_id}

@@ -17,7 +17,7 @@ from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 # Changing a line here is a decision about who may do what.
-ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|governance|platforms|policies|quarantine|relay|results)/$"
+ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|gate|governance|platforms|policies|quarantine|relay|results)/$"
 ROUTES: dict[str, Access] = {
     "": Open.PUBLIC,
     "platforms/": Open.PUBLIC,
@@ -93,6 +93,11 @@ ROUTES: dict[str, Access] = {
     "platforms/<slug:slug>/quarantines/new/": Open.SIGNED_IN,
     "platforms/<slug:slug>/disabled-tests.json": Open.PUBLIC,
     "platforms/<slug:slug>/deselect.txt": Open.PUBLIC,
+    "overrides/": Open.PUBLIC,
+    "overrides/new/": Permission.OVERRIDE_GRANT,
+    "overrides/<uuid:public_id>/": Open.PUBLIC,
+    "breakers/": Open.PUBLIC,
+    "breakers/<uuid:public_id>/": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
     "people/organisations/": Permission.USER_CHANGE,
     "people/<uuid:public_id>/": Permission.USER_CHANGE,
@@ -134,6 +139,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/backlog/": Open.PUBLIC,
     "api/v1/compare/": Open.PUBLIC,
     "api/v1/regressions/": Open.PUBLIC,
+    "api/v1/gate/": Open.PUBLIC,
     "api/v1/quarantines/": Open.PUBLIC,
     "api/v1/upstream-disabled/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/": Open.PUBLIC,
@@ -165,6 +171,7 @@ TABLES = (
     *("results/dayfigures", "results/report", "results/upload", "results/intreesource", "results/removal"),
     *("quarantine/flakeevent", "quarantine/member", "quarantine/quarantine", "quarantine/reading"),
     *("governance/nightlyevaluation", "governance/waiver"),
+    *("gate/breakertrip", "gate/override", "gate/storedverdict"),
     *("policies/policydraft", "policies/policyversion"),
     *("quarantine/progress", "quarantine/ruleversion", "quarantine/streak", "results/exclusion"),
     *("quarantine/upstreamdisabled", "quarantine/upstreamlist", "quarantine/upstreamword"),
@@ -301,6 +308,9 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "api/v1/compare/": 400,
         "policy/versions/<int:number>/": 404,
         "policy/drafts/<uuid:public_id>/": 404,
+        "api/v1/gate/": 400,
+        "overrides/<uuid:public_id>/": 404,
+        "breakers/<uuid:public_id>/": 404,
         "quarantines/<uuid:public_id>/": 404,
         "api/v1/quarantines/<uuid:public_id>/": 404,
         "pr/<int:number>/": 404,

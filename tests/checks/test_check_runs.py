@@ -481,12 +481,16 @@ def test_a_later_attempt_has_a_check_run_of_its_own(
     assert Check.objects.count() == 1
 
 
-def test_a_success_that_reports_failed_tests_is_a_failure(
+def test_a_success_that_reports_failed_tests_is_a_failure_and_at_l4_what_the_policy_says(
     upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
 ) -> None:
     kestrel = at_level(4)
     upstream.tells("opened")
     upstream.says(kestrel, "success", test_results={"passed": 1, "failed": 2, "skipped": 0, "total": 3})
+    title = "1 job a success that is contradicted: passes, by policy; recorded here."
+    assert shown(github) == [(BUILD, "neutral", title)]
+    lowered(3)
+    upstream.tells("labeled", label=LABEL)
     assert shown(github) == [(BUILD, "failure", "It says success, and reports 2 failed tests")]
 
 
@@ -605,4 +609,5 @@ def test_while_upstream_proposes_a_demotion_no_new_one_begins_and_open_ones_end(
     assert shown(github) == [(BUILD, "success", "Passed")]
     Demotion.objects.filter(pk=demotion.pk).update(state="closed", ended_at=now())
     upstream.says(kestrel, job_name="third")
-    assert [row[1] for row in shown(github)] == ["success", "in_progress", "in_progress"]
+    # What runs now is a part that its repository is awaited for, so its other check run waits too.
+    assert [row[1] for row in shown(github)] == ["in_progress", "in_progress", "in_progress"]

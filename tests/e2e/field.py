@@ -22,6 +22,7 @@ from apps.platforms.participation import announce_window
 from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
+from apps.gate.models import BreakerTrip, Override
 from apps.policies.models import PolicyDraft
 from apps.quarantine import services as quarantines
 from apps.quarantine.enums import ReasonClass, Source
@@ -99,6 +100,8 @@ class Field:
             "invitation": self.invitation,
             "waiting": self.waiting.public_id,
             "returned": self.returned.public_id,
+            "override": Override.objects.earliest("pk").public_id,
+            "trip": BreakerTrip.objects.earliest("pk").public_id,
             "draft": PolicyDraft.objects.get(state="open").public_id,
             "person": self.vendor.public_id,
             "transfer": self.transfer.public_id,

@@ -8,6 +8,7 @@ from apps.accounts.policy import Role
 from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.core.models import Round
+from apps.gate.models import BreakerTrip, Override, StoredVerdict
 from apps.governance.nights import evaluate_field
 from apps.governance.waiving import grant_waiver
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
@@ -49,6 +50,7 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     PullRequest.objects.create(number=7, head_sha=FIRST, is_open=True, devices=["npu"], told_at=at)
     Round.objects.create(name="apps.core.tasks.drain_wakeups", since_at=at, tried_at=at, said="no answer")
     _flaky(repository)
+    _gate(repository)
     policy_in_force(at, limits={"dwell_days": 4})
     _judged(repository)
     _disabled_upstream()
@@ -65,6 +67,20 @@ def _judged(repository: Repository) -> None:
     draft = open_draft(title="A shorter queue", by=by, now=now())
     values = edited(policy_at(now()), L3_rise_avg_queue_seconds="1200", L4_rise_avg_queue_seconds="1200")
     change_draft(draft=draft, title=draft.title, values=values, expected_revision=1, now=now())
+
+
+def _gate(repository: Repository) -> None:
+    """What the gate leaves."""
+    at = days_ago(2)
+    StoredVerdict.objects.create(
+        sha=FIRST, pr_number=7, at=at, verdict="pass", requirements=[], inputs_hash="00" * 32, policy_number=0
+    )
+    Override.objects.create(
+        pr_number=7, reason="known", by=user(), by_label="ada", from_at=at, until=now(), event_seq=1
+    )
+    BreakerTrip.objects.create(
+        repository=repository, kind="timeouts", why="It timed out.", policy_number=0, opened_at=at, event_seq=2
+    )
 
 
 def _flaky(repository: Repository) -> None:

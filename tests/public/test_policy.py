@@ -9,6 +9,7 @@ from apps.core.backoff import BACKOFF_SECONDS
 from apps.core.errors import CODES
 from apps.core.templatetags.hub import duration
 from apps.platforms.policy import LEVELS, WINDOW_RULES
+from apps.policies.policy import SHIPPED
 from apps.relay import buildkite
 from apps.relay.checknames import CONCLUSIONS
 from apps.relay.fields import FIELDS
@@ -45,6 +46,8 @@ def test_every_table_of_rules_is_there(page: Page) -> None:
             "participation",
             "maintenance",
             "flaky",
+            "gate",
+            "gate-checks",
             "quarantine-life",
             "backoff",
             "matrix",
@@ -209,3 +212,8 @@ def test_it_prints_how_much_may_be_uploaded_and_how_much_of_it_is_read(page: Pag
         (row.name, f"{row.value:,} {row.unit}", row.says.replace("`", "")) for row in rows(Limits())
     ]
     assert "the bytes are kept for 90 days after they came" in page.text
+
+
+def test_what_the_gate_does_with_each_outcome_is_printed_as_it_is_in_force(client: Client) -> None:
+    in_force = {row[0]: row[2] for row in Page(client.get("/policy/")).tables["handling"]}
+    assert in_force == {name: row.asks for name, row in SHIPPED.handling.items()}

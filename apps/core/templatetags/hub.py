@@ -91,6 +91,17 @@ STATUS: dict[str, tuple[str, str]] = {
     "met": ("good", "●"),
     "not met": ("bad", "■"),
     "no result": ("quiet", "○"),
+    "pass": ("good", "●"),
+    "fail": ("bad", "■"),
+    "unknown": ("quiet", "?"),
+    # requirements of the gate
+    "satisfied": ("good", "●"),
+    "unsatisfied": ("bad", "■"),
+    "quarantined": ("warn", "▲"),
+    "overridden": ("warn", "▲"),
+    "missing": ("quiet", "?"),
+    "errored": ("bad", "✕"),
+    "excluded": ("quiet", "○"),
     "ok": ("good", "●"),
     "broken": ("bad", "■"),
 }

@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+
+class GateConfig(AppConfig):
+    name = "apps.gate"
+
+    def ready(self) -> None:
+        from apps.core.wakeups import follow, register
+        from apps.gate import tasks
+        from apps.gate.topics import GATE_ASKED
+        from apps.relay.topics import JOB_CHANGED
+        from apps.results.topics import REPORT_READY
+
+        register(GATE_ASKED, tasks.heed_asked)
+        follow(JOB_CHANGED, tasks.heed_changed_jobs)
+        follow(REPORT_READY, tasks.heed_ready_reports)

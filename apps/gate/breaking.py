@@ -1,0 +1,181 @@
+"""Verbs on breakers: the hub opens one and closes it by evidence, a maintainer closes it by a decision."""
+
+import datetime
+import json
+from collections import defaultdict
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import actor_of
+from apps.audit.enums import Action
+from apps.audit.services import HUB, Actor, Subject, record
+from apps.core.errors import Problem
+from apps.core.ids import public_id
+from apps.core.wakeups import wake
+from apps.gate.breaker_policy import Blocked, Trip, is_proven, trip_of
+from apps.gate.enums import Closed
+from apps.gate.facts import Question, facts_of
+from apps.gate.models import BreakerTrip, StoredVerdict
+from apps.gate.overriding import words_of
+from apps.gate.policy import own_requirements
+from apps.gate.recusal import refuse_own
+from apps.gate.selectors import row_out
+from apps.gate.topics import BREAKER_CHANGED, GATE_ASKED
+from apps.platforms.models import Repository
+from apps.platforms.policy import MATURE
+from apps.policies.policy import Policy
+from apps.policies.selectors import policy_at
+from apps.relay.enums import Bucket, Flag, JobStatus
+from apps.relay.models import Commit, Delivery, Job
+from apps.relay.policy import PULL_REQUEST
+
+# What a trip keeps of the rows that it stands on, and how far back verdicts are said anew.
+ROWS_KEPT = 100
+SAID_WITHIN = datetime.timedelta(days=8)
+_AT_ONCE = 500
+
+
+def sweep(*, now: datetime.datetime) -> int:
+    """Open and close what is to be, over all repositories that block. Returns how many breakers changed."""
+    policy = policy_at(now)
+    changed = 0
+    for repository in Repository.objects.filter(level__gte=MATURE, is_probe=False).order_by("pk"):
+        changed += look(repository, policy=policy, now=now)
+    return changed
+
+
+@transaction.atomic
+def look(repository: Repository, *, policy: Policy, now: datetime.datetime) -> bool:
+    """Open a repository's breaker, or close it, where that is due. Returns whether it did."""
+    Repository.objects.select_for_update().get(pk=repository.pk)
+    trip = BreakerTrip.objects.filter(repository=repository).order_by("-opened_at", "-pk").first()
+    if trip is not None and trip.closed_at is None:
+        if not is_proven(_runs_on_main(repository, since=trip.opened_at, now=now), policy.limits):
+            return False
+        why = f"{policy.limits['breaker_close_runs']} runs on main in a row passed."
+        _close(trip, by=Closed.EVIDENCE, why=why, actor=HUB, now=now)
+        return True
+    since = now - datetime.timedelta(hours=policy.limits["breaker_window_hours"])
+    if trip is not None and trip.closed_at is not None:
+        since = max(since, trip.closed_at)
+    found = trip_of(blocked_by(repository, since=since, policy=policy, now=now), policy.limits)
+    if found is None:
+        return False
+    _open(repository, found, policy, now)
+    return True
+
+
+def blocked_by(
+    repository: Repository, *, since: datetime.datetime, policy: Policy, now: datetime.datetime
+) -> list[Blocked]:
+    """The pull requests whose newest head has an end of this repository since then that is no success, each with what
+    its part asks for. A handful of queries."""
+    ended = Job.objects.filter(repository=repository, pr_number__isnull=False, completed_at__gte=since)
+    troubled = ended.filter(completed_at__lte=now).exclude(bucket=Bucket.SUCCESS)
+    numbers = set(troubled.values_list("pr_number", flat=True))
+    heads: dict[int, Delivery] = {}
+    newest = Delivery.objects.filter(event=PULL_REQUEST, pr_number__in=numbers, received_at__lte=now)
+    for delivery in newest.exclude(head_sha="").order_by("received_at", "pk"):
+        heads[delivery.pr_number or 0] = delivery
+    at_heads = set(troubled.values_list("pr_number", "head_sha"))
+    asked = [one for number, one in sorted(heads.items()) if (number, one.head_sha) in at_heads]
+    questions = [Question(one.head_sha, one.pr_number, now) for one in asked]
+    found = facts_of(questions, base_commits=policy.limits["base_commits"], only=[repository.pk])
+    return [
+        Blocked(one.pr_number or 0, _author_of(one), tuple(own_requirements(facts.parts[0], policy, now)))
+        for one, facts in zip(asked, found, strict=True)
+        if facts is not None and facts.parts
+    ]
+
+
+def _author_of(delivery: Delivery) -> str:
+    """Whose pull request it is, as GitHub's webhook says; '' unknown."""
+    body = json.loads(delivery.body) if delivery.body else {}
+    pull = body.get("pull_request") if isinstance(body, dict) else None
+    author = pull.get("user") if isinstance(pull, dict) else None
+    login = author.get("login") if isinstance(author, dict) else None
+    return login.lower() if isinstance(login, str) else ""
+
+
+def _runs_on_main(repository: Repository, *, since: datetime.datetime, now: datetime.datetime) -> list[list[str]]:
+    """The buckets of a repository's runs on commits of main that began since then and are over, the newest first."""
+    on_main = Commit.objects.filter(position__isnull=False).values("sha")
+    begun = Job.objects.filter(repository=repository, first_seen_at__gt=since, head_sha__in=on_main)
+    runs: dict[str, list[str]] = defaultdict(list)
+    open_runs = set()
+    for run, status, bucket, flags in begun.order_by("-first_seen_at", "-pk").values_list(
+        "run_id", "status", "bucket", "flags"
+    ):
+        if Flag.HELD in flags:
+            continue
+        if status == JobStatus.IN_PROGRESS:
+            open_runs.add(run)
+        runs[run].append(bucket)
+    return [buckets for run, buckets in runs.items() if run not in open_runs]
+
+
+def _subject(trip_id: object, repository: Repository) -> Subject:
+    return Subject("breakertrip", str(trip_id), repository.full_name)
+
+
+def _open(repository: Repository, found: Trip, policy: Policy, now: datetime.datetime) -> None:
+    key = public_id()
+    numbers = [one.pr_number for one in found.blocked]
+    event = record(
+        action=Action.BREAKER_OPENED,
+        actor=HUB,
+        subject=_subject(key, repository),
+        summary=f"Breaker of {repository.full_name} opened: it blocks nothing until it closes",
+        after={"kind": found.kind.value, "pull_requests": numbers, "policy": policy.number},
+        reason=found.why,
+        now=now,
+    )
+    rows = [row_out(row) for one in found.blocked for row in one.rows]
+    BreakerTrip.objects.create(
+        public_id=key,
+        repository=repository,
+        kind=found.kind,
+        why=found.why,
+        rows=rows[:ROWS_KEPT],
+        policy_number=policy.number,
+        opened_at=now,
+        event_seq=event.seq,
+    )
+    _tell(repository, now)
+
+
+@transaction.atomic
+def close_breaker(*, trip: BreakerTrip, reason: str, by: User, now: datetime.datetime) -> None:
+    """Give a repository its say back before evidence does. Raises Problem: `malformed` (no reason), `recusal`,
+    `breaker_stale`."""
+    reason = words_of(reason)
+    refuse_own(by, [trip.repository])
+    _close(trip, by=Closed.DECISION, why=reason, actor=actor_of(by), now=now)
+
+
+def _close(trip: BreakerTrip, *, by: Closed, why: str, actor: Actor, now: datetime.datetime) -> None:
+    is_open = BreakerTrip.objects.filter(pk=trip.pk, closed_at=None)
+    if is_open.update(closed_at=now, closed_by=by, closed_why=why) != 1:
+        raise Problem("breaker_stale", f"The breaker of {trip.repository} is closed already.")
+    record(
+        action=Action.BREAKER_CLOSED,
+        actor=actor,
+        subject=_subject(trip.public_id, trip.repository),
+        summary=f"Breaker of {trip.repository.full_name} closed: it blocks again",
+        before={"opened_at": trip.opened_at.isoformat()},
+        after={"by": by.value},
+        reason=why,
+        now=now,
+    )
+    _tell(trip.repository, now)
+
+
+def _tell(repository: Repository, now: datetime.datetime) -> None:
+    """In the caller's transaction: check runs follow, and verdicts that its part may decide are said anew."""
+    wake(BREAKER_CHANGED, [str(repository.pk)], now=now)
+    about = Job.objects.filter(
+        repository=repository, pr_number__isnull=False, first_seen_at__gte=now - SAID_WITHIN
+    ).values("head_sha")
+    said = StoredVerdict.objects.filter(sha__in=about, at__gte=now - SAID_WITHIN)
+    wake(GATE_ASKED, sorted(set(said.order_by().values_list("sha", flat=True)[:_AT_ONCE])), now=now)

@@ -1,0 +1,71 @@
+"""Verbs of the gate: keep what it says."""
+
+import datetime
+import hashlib
+
+from django.db import connection, transaction
+
+from apps.core.wakeups import wake
+from apps.gate.facts import Question
+from apps.gate.models import StoredVerdict
+from apps.gate.selectors import Told, requirement_out, stored_at, told_of
+from apps.gate.topics import GATE_CHANGED
+from apps.relay.enums import DeliveryState
+from apps.relay.models import Delivery
+from apps.relay.policy import PULL_REQUEST
+
+
+def ask(question: Question) -> Told | None:
+    """What the gate says of a commit now, kept where that is new. None where the hub was not told of the commit."""
+    told = told_of(question)
+    if told is not None:
+        keep(told)
+    return told
+
+
+def keep(told: Told) -> StoredVerdict:
+    """Append what the gate says, unless it is what was kept last. Returns the row that says it."""
+    known = stored_at(_question(told))
+    if known is not None and _is_same(known, told):
+        return known
+    with transaction.atomic():
+        _lock(told.sha)
+        known = stored_at(_question(told))
+        if known is not None and _is_same(known, told):
+            return known
+        made = StoredVerdict.objects.create(
+            sha=told.sha,
+            pr_number=told.pr_number,
+            at=told.at,
+            verdict=told.answer.verdict,
+            requirements=[requirement_out(one) for one in told.answer.requirements],
+            inputs_hash=told.inputs_hash,
+            policy_number=told.policy.number,
+        )
+        wake(GATE_CHANGED, [told.sha], now=told.at)
+        return made
+
+
+def _question(told: Told) -> Question:
+    return Question(told.sha, told.pr_number, told.at)
+
+
+def _is_same(known: StoredVerdict, told: Told) -> bool:
+    # The passing of time changes what is said of the same facts.
+    says = [requirement_out(one) for one in told.answer.requirements]
+    return (known.inputs_hash, known.verdict, known.requirements) == (told.inputs_hash, told.answer.verdict, says)
+
+
+def _lock(sha: str) -> None:
+    """One writer at a time about a commit, until the transaction ends."""
+    key = int.from_bytes(hashlib.sha256(f"gate {sha}".encode()).digest()[:8], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+def look_again(shas: list[str], *, now: datetime.datetime) -> int:
+    """Ask the gate about heads of pull requests that something happened to. Returns of how many it said anything."""
+    told = Delivery.objects.filter(head_sha__in=set(shas) - {""}, event=PULL_REQUEST, pr_number__isnull=False)
+    places = told.filter(state=DeliveryState.FANNED_OUT).order_by("head_sha", "pr_number")
+    found = [Question(sha, number, now) for sha, number in places.values_list("head_sha", "pr_number").distinct()]
+    return sum(ask(question) is not None for question in found)
