@@ -15,6 +15,7 @@ from apps.audit.services import Actor
 from apps.core import alarms
 from apps.core.clock import now
 from apps.core.models import Alarm, Wakeup
+from apps.gate.models import BreakerTrip, Override
 from apps.governance.models import Proposal
 from apps.platforms.members import create_invitation
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Platform, Repository, Transfer, UpstreamFile
@@ -22,7 +23,6 @@ from apps.platforms.participation import announce_window
 from apps.platforms.pipelines import map_pipeline
 from apps.platforms.renames import hold
 from apps.platforms.services import add_member, change_level, rename_platform
-from apps.gate.models import BreakerTrip, Override
 from apps.policies.models import PolicyDraft
 from apps.quarantine import services as quarantines
 from apps.quarantine.enums import ReasonClass, Source

@@ -150,7 +150,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "people/<uuid:public_id>/": (Look("/people/{person}/", (ADMIN,)),),
     "docs/errors/<slug:code>": (Look("/docs/errors/csrf", (VISITOR,)),),
     "admin/": (Look("/admin/", (OPERATOR,)),),
-    "admin/^(?P<app_label>accounts|audit|checks|core|governance|platforms|policies|quarantine|relay|results)/$": (
+    "admin/^(?P<app_label>accounts|audit|checks|core|gate|governance|platforms|policies|quarantine|relay|results)/$": (
         Look("/admin/relay/", (OPERATOR,)),
     ),
 }
