@@ -260,13 +260,14 @@ def metrics_table(request: HttpRequest) -> HttpResponse:
 def policy(request: HttpRequest) -> HttpResponse:
     """`/policy/`: every rule the hub applies, printed from the tables that it reads."""
     moment = now()
+    in_force = policy_at(moment)
     context = {
         "levels": LEVELS,
         "guards": GUARDS,
         "roles": ROLES,
         "criteria": governance_policy.CRITERIA,
-        "policy_number": policy_at(moment).number,
-        "policy_rows": printed(policy_at(moment)),
+        "policy_number": in_force.number,
+        "policy_rows": printed(in_force),
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
