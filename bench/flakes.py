@@ -58,9 +58,10 @@ def _times() -> None:
 
     from apps.core.clock import now
     from apps.quarantine import detection, evidence
-    from bench.flakes_reports import written
+    from bench.flakes_reports import FLAKY_SHARE, RED_SHARE, written
 
-    print(f"\nDetection beyond ingestion: a report of {CASES:,} tests, 0.1 % red and 0.1 % flaky, others each run")
+    shares = f"{RED_SHARE:.1%} red and {FLAKY_SHARE:.1%} flaky"
+    print(f"\nDetection beyond ingestion: a report of {CASES:,} tests, {shares}, others each run")
     for report in written(CASES, begun=now() - datetime.timedelta(hours=9)):
         begun = time.perf_counter()
         evidence.settle(report_pk=report.pk, now=now())

@@ -168,6 +168,15 @@ class Problem(Exception):
         return CODES[self.code]
 
 
+def written(text: str, field: str, most: int) -> str:
+    """A text that somebody has to write, without the blanks around it. Raises Problem `malformed` where it is empty or
+    longer than `most` characters."""
+    text = text.strip()
+    if not text or len(text) > most:
+        raise Problem("malformed", f"{field}: saw {len(text)} characters, write 1 to {most}.", field)
+    return text
+
+
 def problem_response(problem: Problem) -> JsonResponse:
     """The refusal as `application/problem+json`: type, title, status, code, detail, next_step, field?.
 

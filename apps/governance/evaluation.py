@@ -71,6 +71,11 @@ class Facts:
         return add(counted for day, counted in self.days.items() if first <= day < self.today)
 
     @property
+    def reports_others_only(self) -> bool:
+        """Whether it reports jobs, and has had none of a pull request in any window."""
+        return self.has_other_jobs and not any(counted.ended for counted in self.days.values())
+
+    @property
     def trust(self) -> str:
         """How far conclusions are known."""
         if not self.ended or not self.verified:
@@ -246,7 +251,7 @@ def _figure(facts: Facts, criterion: Criterion, later: int) -> Reading:
     figure = figures(counted)[criterion.measure]
     trust = "the hub's own" if criterion.measure in _HUBS else facts.trust
     if figure.value is None:
-        why = NO_JOBS if not counted.ended and facts.has_other_jobs else f"no data in {criterion.window_days} days"
+        why = NO_JOBS if facts.reports_others_only else f"no data in {criterion.window_days} days"
         return Reading(None, why=why, trust=trust)
     value = Fraction(figure.value) if figure.part is None else Fraction(figure.part, figure.rows)
     return Reading(value, figure.rows, _FIGURES[criterion.measure], trust)
@@ -254,7 +259,7 @@ def _figure(facts: Facts, criterion: Criterion, later: int) -> Reading:
 
 def _runs(facts: Facts, criterion: Criterion, later: int) -> Reading:
     counted = facts.counted(criterion.window_days, later=later)
-    if not counted.rows and facts.has_other_jobs:
+    if facts.reports_others_only:
         return Reading(None, why=NO_JOBS)
     return Reading(Fraction(len(counted.runs)), len(counted.runs), "runs that ended")
 
@@ -262,7 +267,7 @@ def _runs(facts: Facts, criterion: Criterion, later: int) -> Reading:
 def _data_days(facts: Facts, criterion: Criterion, later: int) -> Reading:
     first = facts.today - (criterion.window_days - later) * DAY
     days = sum(1 for day, counted in facts.days.items() if first <= day < facts.today and counted.ended)
-    if not days and facts.has_other_jobs:
+    if facts.reports_others_only:
         return Reading(None, why=NO_JOBS)
     return Reading(Fraction(days), days, "days")
 

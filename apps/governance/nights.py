@@ -1,7 +1,7 @@
 """Holding the whole field against the policy: nightly, kept; and at any moment, for a page or a decision."""
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from django.db import transaction
 
@@ -56,6 +56,7 @@ def evaluate_field(*, now: datetime.datetime) -> int:
     rows were new."""
     listed = list(Repository.objects.filter(level__gte=ONBOARDING, is_probe=False).order_by("pk"))
     day = now.astimezone(datetime.UTC).date()
+    found = evaluations_of(listed, now=now)
     rows = [
         NightlyEvaluation(
             repository=repository,
@@ -69,17 +70,12 @@ def evaluate_field(*, now: datetime.datetime) -> int:
             policy_number=one.policy_number,
             evaluated_at=now,
         )
-        for repository, ones in _of(listed, now).items()
-        for one in ones
+        for repository in listed
+        for one in found[repository.pk]
     ]
     before = NightlyEvaluation.objects.filter(day=day).count()
     NightlyEvaluation.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)
     return NightlyEvaluation.objects.filter(day=day).count() - before
-
-
-def _of(listed: list[Repository], now: datetime.datetime) -> Mapping[Repository, list[Evaluation]]:
-    found = evaluations_of(listed, now=now)
-    return {repository: found[repository.pk] for repository in listed}
 
 
 def nights(repository: Repository, *, use: Use, level: int, days: int) -> list[NightlyEvaluation]:

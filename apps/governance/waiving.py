@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.accounts.services import actor_of
 from apps.audit.enums import Action
 from apps.audit.services import Subject, record
-from apps.core.errors import Problem
+from apps.core.errors import Problem, written
 from apps.governance.models import Waiver
 from apps.governance.recusals import refuse_own
 from apps.platforms.models import Repository
@@ -36,10 +36,9 @@ def grant_waiver(
     Raises Problem: `malformed` (no reason, a criterion that the policy has not, an end in the past or too far),
     `recusal`, `already_waived`.
     """
-    reason, policy = reason.strip(), policy_at(now)
+    policy = policy_at(now)
     refuse_own(by, repository.platform)
-    if not reason or len(reason) > REASON_MAX:
-        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    reason = written(reason, "reason", REASON_MAX)
     if criterion not in waivable(policy):
         raise Problem("malformed", f"criterion: saw {criterion[:60]!r}, which no policy row is.", "criterion")
     latest = now + datetime.timedelta(days=policy.limits["waiver_days_max"])
@@ -74,10 +73,8 @@ def grant_waiver(
 @transaction.atomic
 def withdraw_waiver(*, waiver: Waiver, reason: str, by: User, now: datetime.datetime) -> None:
     """Let a waiver end at once. Raises Problem: `malformed` (no reason), `recusal`, `waiver_stale`."""
-    reason = reason.strip()
     refuse_own(by, waiver.repository.platform)
-    if not reason or len(reason) > REASON_MAX:
-        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    reason = written(reason, "reason", REASON_MAX)
     holding = Waiver.objects.filter(pk=waiver.pk, withdrawn_at=None, until_at__gt=now)
     if holding.update(withdrawn_at=now) != 1:
         raise Problem("waiver_stale", "The waiver was withdrawn or has run out.")

@@ -10,6 +10,7 @@ from apps.accounts.services import actor_of
 from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import Subject, record
+from apps.core import errors
 from apps.core.errors import Problem
 from apps.policies.models import DraftState, PolicyDraft, PolicyVersion
 from apps.policies.policy import Contradiction, Policy, differences, read, written
@@ -22,7 +23,7 @@ def open_draft(*, title: str, by: User, now: datetime.datetime) -> PolicyDraft:
     """Begin a draft with the rows that are in force. It decides nothing yet. Raises Problem `malformed`."""
     policy = policy_at(now)
     return PolicyDraft.objects.create(
-        title=_line(title),
+        title=errors.written(title, "title", TITLE_MAX),
         base_number=policy.number,
         values=written(policy),
         author=by,
@@ -35,7 +36,7 @@ def change_draft(
     *, draft: PolicyDraft, title: str, values: Any, expected_revision: int, now: datetime.datetime
 ) -> None:
     """Write a draft's rows anew. Raises Problem: `malformed` (the row that contradicts), `draft_stale`."""
-    title = _line(title)
+    title = errors.written(title, "title", TITLE_MAX)
     _read(values)
     _turn(draft, expected_revision, now, title=title, values=values)
 
@@ -62,9 +63,7 @@ def put_in_force(
     Raises Problem: `malformed` (no reason, a date that has passed or is not the latest, rows that contradict), and
     `draft_stale` (changed meanwhile, or another version was put in force since it began).
     """
-    reason = reason.strip()
-    if not reason or len(reason) > REASON_MAX:
-        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    reason = errors.written(reason, "reason", REASON_MAX)
     if from_at < now:
         raise Problem("malformed", f"from_at: {from_at:%Y-%m-%d %H:%M} has passed, name a later moment.", "from_at")
     locked = PolicyDraft.objects.select_for_update().get(pk=draft.pk)
@@ -122,13 +121,6 @@ def _read(values: Any) -> Policy:
         return read(values)
     except Contradiction as found:
         raise Problem("malformed", str(found), found.field) from None
-
-
-def _line(title: str) -> str:
-    title = title.strip()
-    if not title or len(title) > TITLE_MAX:
-        raise Problem("malformed", f"title: saw {len(title)} characters, write 1 to {TITLE_MAX}.", "title")
-    return title
 
 
 def _turn(draft: PolicyDraft, expected_revision: int, now: datetime.datetime, **changes: Any) -> None:

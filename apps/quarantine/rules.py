@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
-from apps.core.errors import Problem
+from apps.core.errors import Problem, written
 from apps.quarantine.models import RuleVersion
 from apps.quarantine.policy import HUB, SHIPPED, Rules, rules_of
 from apps.quarantine.rule_table import shown
@@ -73,9 +73,7 @@ def put_rules_in_force(
     Raises Problem `malformed` by field: a set that contradicts itself or that holds then anyway, no reason, a date that
     has passed or is taken.
     """
-    reason = reason.strip()
-    if not reason or len(reason) > REASON_MAX:
-        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    reason = written(reason, "reason", REASON_MAX)
     if from_at < now:
         raise Problem("malformed", f"from_at: {from_at:%Y-%m-%d %H:%M} has passed, name a later moment.", "from_at")
     rules = read_rules(values)

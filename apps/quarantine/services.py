@@ -15,7 +15,7 @@ from django.urls import reverse
 from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.services import Actor, Subject, record
-from apps.core.errors import Problem
+from apps.core.errors import Problem, written
 from apps.core.wakeups import wake
 from apps.platforms.models import Platform
 from apps.platforms.policy import PUBLIC_FROM
@@ -90,7 +90,7 @@ def propose(
     `malformed` by field, `quarantine_open` where a test stands in another open one.
     """
     numbers = sorted(set(tests))
-    reason, owner = _checked(reason, "reason", REASON_MAX), _checked(owner, "owner", OWNER_MAX)
+    reason, owner = written(reason, "reason", REASON_MAX), written(owner, "owner", OWNER_MAX)
     _check_issue(issue_url)
     if bool(numbers) == bool(pattern):
         raise Problem("malformed", "tests: name one test or more, or a pattern, and not both.", "tests")
@@ -256,7 +256,7 @@ def renew(
     (the rules allow no further one), `quarantine_over` (its time is over: what came since was judged without it),
     `quarantine_budget`, `quarantine_stale`."""
     rules = rule_versions.in_force(now)
-    reason = _checked(reason, "reason", REASON_MAX)
+    reason = written(reason, "reason", REASON_MAX)
     with transaction.atomic():
         platform = _locked_platform(quarantine)
         _following(quarantine, Verb.RENEW, revision)
@@ -288,7 +288,7 @@ def propose_release(
     fix_place: int | None = None,
 ) -> Quarantine:
     """Say that it may go: from which commit on (`fix_place`, on main) passes prove it. It stays in force meanwhile."""
-    reason = _checked(reason, "reason", REASON_MAX)
+    reason = written(reason, "reason", REASON_MAX)
     with transaction.atomic():
         moved = _move(quarantine, Verb.PROPOSE_RELEASE, revision, now, fix_sha=fix_sha, fix_place=fix_place)
         _note(moved, Verb.PROPOSE_RELEASE, actor, now, f"Release proposed: {label_of(moved)}", reason)
@@ -297,7 +297,7 @@ def propose_release(
 
 def keep(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
     """Refuse a proposed release: it holds until it expires."""
-    reason = _checked(reason, "reason", REASON_MAX)
+    reason = written(reason, "reason", REASON_MAX)
     with transaction.atomic():
         moved = _move(quarantine, Verb.KEEP, revision, now, fix_sha="", fix_place=None)
         _note(moved, Verb.KEEP, actor, now, f"Release refused: {label_of(moved)}", reason)
@@ -326,7 +326,7 @@ def end(*, quarantine: Quarantine, verb: Verb, reason: str, actor: Actor, now: d
 
 def reopen(*, quarantine: Quarantine, revision: int, reason: str, actor: Actor, now: datetime.datetime) -> Quarantine:
     """A new flake after a release: it is proposed again, as the same record with its history."""
-    reason = _checked(reason, "reason", REASON_MAX)
+    reason = written(reason, "reason", REASON_MAX)
     with transaction.atomic():
         try:
             with transaction.atomic():
@@ -363,7 +363,7 @@ def _end(
     now: datetime.datetime,
     proof: str = "",
 ) -> Quarantine:
-    reason = _checked(reason, "reason", REASON_MAX)
+    reason = written(reason, "reason", REASON_MAX)
     with transaction.atomic():
         moved = _move(quarantine, verb, revision, now, ended_at=now, end_reason=reason)
         Member.objects.filter(quarantine=quarantine).update(is_open=False)
@@ -486,13 +486,6 @@ def _renewed(rules: Rules) -> Problem:
         f"renewals: {rules.renewals} may follow on one another, records that were made again among them. "
         "Fix the test, or ask a maintainer to decide.",
     )
-
-
-def _checked(text: str, field: str, most: int) -> str:
-    text = text.strip()
-    if not text or len(text) > most:
-        raise Problem("malformed", f"{field}: saw {len(text)} characters, write 1 to {most}.", field)
-    return text
 
 
 def _check_issue(url: str) -> None:

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from apps.audit.enums import Action
 from apps.audit.services import Actor, Subject, record
-from apps.core.errors import Problem
+from apps.core.errors import Problem, written
 from apps.platforms.models import Platform
 from apps.quarantine.disabled_list import WORDS, Reach, identity, is_askable, reach
 from apps.quarantine.models import UpstreamDisabled, UpstreamWord
@@ -112,9 +112,7 @@ def name_word(
     Raises Problem `malformed`: a platform outside PyTorch's tree, which upstream's list never means; a placeholder; a
     word that the list does not have or that is known already; no reason.
     """
-    reason = reason.strip()
-    if not reason or len(reason) > REASON_MAX:
-        raise Problem("malformed", f"reason: saw {len(reason)} characters, write 1 to {REASON_MAX}.", "reason")
+    reason = written(reason, "reason", REASON_MAX)
     if platform is not None and platform.kind != Platform.Kind.IN_TREE:
         raise Problem(
             "malformed",

@@ -6,6 +6,7 @@ is not given does nothing. PostgreSQL and Redis are switched off by URL.
 
 import json
 import os
+import signal
 import sys
 
 from accelhub import supervisor
@@ -19,6 +20,8 @@ STEPS = {"migrate": "MIGRATE", "static": "COLLECT_STATIC", "seed": "SEED_DEMO"}
 
 
 def main() -> None:
+    # Tests may run below nohup, which ignores it for all that it starts.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     code: dict[str, str] = json.loads(sys.argv[1])
     os.environ["DATABASE_URL"] = "postgres://db.invalid/hub"
     os.environ["REDIS_URL"] = "redis://redis.invalid"

@@ -92,6 +92,13 @@ def test_a_nightly_only_backend_is_told_so_in_these_words() -> None:
     }
 
 
+def test_who_had_pr_jobs_before_the_window_is_not_told_that_there_are_none() -> None:
+    quiet = facts(days={TODAY - 20 * DAY: day()}, has_other_jobs=True)
+    found = evaluate(3, Use.STAY, policy=SHIPPED, facts=quiet)
+    assert "no PR jobs" not in found.sentence
+    assert {one.reading.why for one in found.results if one.reading.value is None} == {"no data in 7 days"}
+
+
 def test_the_window_is_fixed_and_today_is_not_in_it() -> None:
     bad = day(success=0, failure=90)
     assert results(3, Use.RISE, facts(days=days(40, then={0: bad})))["pass_rate"] == ("met", "100 %", None)
