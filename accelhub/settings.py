@@ -120,6 +120,8 @@ INSTALLED_APPS = [
     "apps.policies",
     "apps.gate",
     "apps.governance",
+    "apps.levels",
+    "apps.appeals",
     "apps.checks",
     "apps.public",
     "apps.console",

@@ -13,6 +13,8 @@ urlpatterns = [
     path("", include("apps.quarantine.urls")),
     path("", include("apps.gate.urls")),
     path("", include("apps.governance.urls")),
+    path("", include("apps.levels.urls")),
+    path("", include("apps.appeals.urls")),
     path("", include("apps.checks.urls")),
     path("", include("apps.console.urls")),
     path("", include("apps.audit.urls")),

@@ -22,6 +22,8 @@ class Platform(models.Model):
     slug = models.SlugField(max_length=80, unique=True)
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.OUT_OF_TREE)
+    # Whose working days its deadlines are counted in: a code of core.workdays; empty is Monday to Friday.
+    calendar = models.CharField(max_length=10, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:

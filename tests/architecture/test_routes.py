@@ -17,7 +17,22 @@ from tests.factories.listing import listed, user
 from tests.factories.pages import problem, problem_body
 
 # Changing a line here is a decision about who may do what.
-ADMIN_APP = "^(?P<app_label>accounts|audit|checks|core|gate|governance|platforms|policies|quarantine|relay|results)/$"
+TABLE_ROOMS = (
+    "accounts",
+    "appeals",
+    "audit",
+    "checks",
+    "core",
+    "gate",
+    "governance",
+    "levels",
+    "platforms",
+    "policies",
+    "quarantine",
+    "relay",
+    "results",
+)
+ADMIN_APP = f"^(?P<app_label>{'|'.join(TABLE_ROOMS)})/$"
 ROUTES: dict[str, Access] = {
     "": Open.PUBLIC,
     "platforms/": Open.PUBLIC,
