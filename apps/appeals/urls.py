@@ -2,4 +2,6 @@
 
 from django.urls.resolvers import URLPattern
 
+app_name = "appeals"
+
 urlpatterns: list[URLPattern] = []

@@ -474,7 +474,7 @@ _ROUTES = {
     RowKind.JOB: "public:job",
     RowKind.REPORT: "reports:report",
     RowKind.COMMIT: "public:commit",
-    RowKind.TEST: "reports:test",
+    RowKind.TEST: "public:test",
     RowKind.DECISION: "audit:decision",
 }
 

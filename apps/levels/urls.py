@@ -2,4 +2,6 @@
 
 from django.urls.resolvers import URLPattern
 
+app_name = "levels"
+
 urlpatterns: list[URLPattern] = []
