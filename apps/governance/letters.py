@@ -4,6 +4,7 @@ page would hide."""
 import datetime
 from dataclasses import dataclass
 
+from apps.audit.enums import Action
 from apps.governance.enums import Party, State, Verb
 from apps.governance.policy import NEXT_ACTOR, PROPOSED_LEVEL
 from apps.platforms.enums import AlarmKind
@@ -88,19 +89,31 @@ def alarm_letter(*, kind: AlarmKind, detail: str, at: datetime.datetime, link: s
     return Letter(f"[AccelHub] Allowlist file not taken: {kind.label}", "\n\n".join(parts) + "\n")
 
 
-def broken_letter(*, summary: str, reason: str, at: datetime.datetime, link: str) -> Letter:
-    """What the end of a quarantine whose test fails always says to the platform's people."""
+@dataclass(frozen=True)
+class EventLetter:
+    """What an e-mail about an event of the log says beside the event's own words: who acts next, and the page `route`
+    of its subject: by its public id, or by the two halves of a repository's name."""
+
+    route: str
+    next_step: str
+    is_by_name: bool = False
+
+
+EVENT_LETTERS: dict[Action, EventLetter] = {
+    Action.QUARANTINE_BROKEN: EventLetter(
+        "quarantine:quarantine",
+        "whoever looks after the test mends it, or what it tests. Its failures count again",
+    ),
+}
+
+
+def event_letter(*, summary: str, reason: str, next_step: str, at: datetime.datetime, link: str) -> Letter:
+    """What an event of the log says to who is told of it."""
     # Names of tests may hold anything, a heading no line breaks.
     summary = " ".join(summary.split())
-    parts = [
-        summary,
-        f"Why:\n\n{_quoted(reason)}",
-        "Next: whoever looks after the test mends it, or what it tests. Its failures count again.",
-        link,
-        _foot(at),
-    ]
+    parts = [summary, f"Why:\n\n{_quoted(reason)}" if reason else "", f"Next: {next_step}.", link, _foot(at)]
     title = summary if len(summary) <= _SUBJECT_MAX else f"{summary[: _SUBJECT_MAX - 1]}…"
-    return Letter(f"[AccelHub] {title}", "\n\n".join(parts) + "\n")
+    return Letter(f"[AccelHub] {title}", "\n\n".join(filter(None, parts)) + "\n")
 
 
 def _foot(at: datetime.datetime) -> str:

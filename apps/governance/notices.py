@@ -15,10 +15,12 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
+from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core import clock, outbox
@@ -26,7 +28,7 @@ from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
 from apps.governance.enums import NoticeState, Party, State, Verb
-from apps.governance.letters import Letter, alarm_letter, broken_letter, letter
+from apps.governance.letters import EVENT_LETTERS, Letter, alarm_letter, event_letter, letter
 from apps.governance.models import Notice, Transition
 from apps.governance.topics import NOTICE_PENDING
 from apps.platforms.enums import AlarmKind
@@ -71,8 +73,14 @@ def announce_broken(event_seq: int, *, now: datetime.datetime) -> None:
     """Write the rows for whoever is told that a quarantine's test fails always, by its event of the log, and wake the
     task that sends them."""
     event = Event.objects.get(seq=event_seq)
-    readers = readers_of(Quarantine.objects.get(public_id=event.subject_id)).exclude(email="").order_by("pk")
-    notices = Notice.objects.bulk_create([Notice(event_seq=event.seq, user=one, **_due(now)) for one in readers])
+    announce_event(event, readers_of(Quarantine.objects.get(public_id=event.subject_id)), now=now)
+
+
+def announce_event(event: Event, readers: QuerySet[User], *, now: datetime.datetime) -> None:
+    """Write the rows for whoever is told of an event of the log, in its transaction, and wake the task that sends them.
+    What the e-mail says beside the event's own words stands in letters.EVENT_LETTERS."""
+    reached = readers.exclude(email="").order_by("pk").distinct()
+    notices = Notice.objects.bulk_create([Notice(event_seq=event.seq, user=one, **_due(now)) for one in reached])
     wake(NOTICE_PENDING, [str(notice.pk) for notice in notices], now=now)
 
 
@@ -133,9 +141,15 @@ def _written(notice: Notice) -> Letter:
 
 
 def _of_event(event: Event) -> Letter:
-    body = body_of(event)
-    link = settings.BASE_URL + reverse("quarantine:quarantine", args=[event.subject_id])
-    return broken_letter(summary=body["summary"], reason=body["reason"], at=event.at, link=link)
+    body, about = body_of(event), EVENT_LETTERS[Action(event.action)]
+    args = event.subject_label.split("/") if about.is_by_name else [event.subject_id]
+    return event_letter(
+        summary=body["summary"],
+        reason=body["reason"],
+        next_step=about.next_step,
+        at=event.at,
+        link=settings.BASE_URL + reverse(about.route, args=args),
+    )
 
 
 def _of_transition(transition: Transition | None) -> Letter:
