@@ -121,15 +121,15 @@ _OF_JOBS = ", ".join(f"{sql} AS {name}" for name, sql in _SUMS.items())
 _OF_UPSTREAM = ", ".join(f"{sql} AS {name}" for name, sql in _UPSTREAM.items())
 _OF_ANSWERS = ", ".join(f"{sql} AS {name}" for name, sql in _ANSWERS.items())
 
-# A run of a day brings its other jobs with it, whenever they were seen: they say to which day the run belongs. OFFSET 0
-# keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has, and would read the whole
-# table.
-COUNT = f"""
-WITH day AS (
+_DAYS = """day AS (
     SELECT repository_id, day, day::timestamp AT TIME ZONE 'UTC' AS began,
         (day + 1)::timestamp AT TIME ZONE 'UTC' AS ended
     FROM unnest(%(repositories)s::bigint[], %(days)s::date[]) AS of(repository_id, day)
-), seen AS (
+)"""
+# A run of a day brings its other jobs with it, whenever they were seen: they say to which day the run belongs. OFFSET 0
+# keeps each LATERAL a walk through its index: the planner cannot know how few jobs a day has, and would read the whole
+# table.
+_DAYS_AND_JOBS = f"""{_DAYS}, seen AS (
     SELECT DISTINCT day.repository_id, j.delivery_id, j.run_id
     FROM day, LATERAL (
         SELECT delivery_id, run_id FROM relay_job WHERE repository_id = day.repository_id AND {_NOT_HELD}
@@ -138,7 +138,7 @@ WITH day AS (
 ), job AS MATERIALIZED (
     SELECT j.repository_id, (j.first_seen_at AT TIME ZONE 'UTC')::date AS day,
         CASE WHEN j.event_type = 'periodic' THEN 'nightly' ELSE j.event_type END AS scope,
-        j.id, j.delivery_id, j.run_id, j.job_name, j.status, j.conclusion, j.bucket AS said,
+        j.id, j.public_id, j.delivery_id, j.run_id, j.job_name, j.status, j.conclusion, j.bucket AS said,
         {own_bucket_sql("j")} AS bucket, j.run_attempt, j.start_seen_at AS start_heard_at, j.first_seen_at,
         j.reported_started_at, j.reported_completed_at, 'absurd_times' = ANY(j.flags) AS is_absurd,
         CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
@@ -151,7 +151,33 @@ WITH day AS (
         SELECT * FROM relay_job WHERE repository_id = seen.repository_id AND {_NOT_HELD}
             AND md5(delivery_id) = md5(seen.delivery_id) AND run_id = seen.run_id OFFSET 0
     ) AS j LEFT JOIN relay_dispatch x ON x.id = j.dispatch_id LEFT JOIN relay_delivery d ON d.id = x.delivery_id
-), run AS (
+)"""
+# The dispatches of these days that ask for an answer.
+_DISPATCHES = f"""dispatch AS (
+    SELECT x.repository_id, day.day, d.event AS scope, d.delivery_id AS delivery, EXISTS (
+        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND status = 'completed'
+            AND NOT 'inferred' = ANY(flags) AND {_NOT_HELD}
+    ) AS is_answered, x.sent_at > %(silent_since)s OR EXISTS (
+        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND status = 'in_progress'
+    ) OR EXISTS (
+        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND 'unheard' = ANY(flags)
+    ) OR EXISTS (
+        SELECT 1 FROM relay_huboutage o
+        WHERE o.started_at <= x.sent_at + %(silent_limit)s AND o.ended_at >= x.sent_at
+    ) AS is_open
+    FROM day, LATERAL (
+        SELECT id, delivery_id, repository_id, sent_at FROM relay_dispatch
+        WHERE repository_id = day.repository_id AND state = 'sent'
+            AND sent_at >= day.began AND sent_at < day.ended OFFSET 0
+    ) AS x JOIN relay_delivery d ON d.id = x.delivery_id
+    WHERE (d.event, d.action) NOT IN ({_CLOSED}) AND NOT EXISTS (
+        SELECT 1 FROM platforms_levelinterval l WHERE l.repository_id = x.repository_id AND l.level < %(public_from)s
+            AND l.started_at <= x.sent_at AND (l.ended_at IS NULL OR l.ended_at > x.sent_at)
+    )
+)"""
+
+COUNT = f"""
+WITH {_DAYS_AND_JOBS}, run AS (
     SELECT repository_id, MIN(day) AS day, scope, (
         COALESCE(MAX(queue), 0) + EXTRACT(EPOCH FROM MAX(completed_at) - MIN(COALESCE(start_seen_at, first_seen_at)))
     )::int AS seconds
@@ -181,28 +207,7 @@ WITH day AS (
 ), upstream_runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds
     FROM upstream_run WHERE seconds IS NOT NULL GROUP BY 1, 2, 3
-), dispatch AS (
-    SELECT x.repository_id, day.day, d.event AS scope, EXISTS (
-        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND status = 'completed'
-            AND NOT 'inferred' = ANY(flags) AND {_NOT_HELD}
-    ) AS is_answered, x.sent_at > %(silent_since)s OR EXISTS (
-        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND status = 'in_progress'
-    ) OR EXISTS (
-        SELECT 1 FROM relay_job WHERE dispatch_id = x.id AND 'unheard' = ANY(flags)
-    ) OR EXISTS (
-        SELECT 1 FROM relay_huboutage o
-        WHERE o.started_at <= x.sent_at + %(silent_limit)s AND o.ended_at >= x.sent_at
-    ) AS is_open
-    FROM day, LATERAL (
-        SELECT id, delivery_id, repository_id, sent_at FROM relay_dispatch
-        WHERE repository_id = day.repository_id AND state = 'sent'
-            AND sent_at >= day.began AND sent_at < day.ended OFFSET 0
-    ) AS x JOIN relay_delivery d ON d.id = x.delivery_id
-    WHERE (d.event, d.action) NOT IN ({_CLOSED}) AND NOT EXISTS (
-        SELECT 1 FROM platforms_levelinterval l WHERE l.repository_id = x.repository_id AND l.level < %(public_from)s
-            AND l.started_at <= x.sent_at AND (l.ended_at IS NULL OR l.ended_at > x.sent_at)
-    )
-), answers AS MATERIALIZED (
+), {_DISPATCHES}, answers AS MATERIALIZED (
     SELECT repository_id, day, scope, {_OF_ANSWERS}
     FROM dispatch GROUP BY 1, 2, 3
 ), told_of AS MATERIALIZED (
@@ -219,4 +224,40 @@ FROM told_of LEFT JOIN counted USING (repository_id, day, scope) LEFT JOIN upstr
     LEFT JOIN upstream_runs USING (repository_id, day, scope)
 ON CONFLICT (repository_id, scope, day) DO UPDATE SET counted_at = excluded.counted_at,
     {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}
+"""
+
+# What is behind the figures of one repository and scope: each job as it counts, and each dispatch. Jobs of other days
+# come along where they belong to a run of these days.
+JOB_COLUMNS = {
+    "day": "day::text",
+    "run": "delivery_id || ' ' || run_id",
+    "job": "public_id::text",
+    "name": "job_name",
+    "attempt": "run_attempt",
+    "status": "status",
+    "said": "said",
+    "bucket": "bucket",
+    "superseded": "superseded::int",
+    "by_push": "by_push::int",
+    "unheard": "unheard::int",
+    "red_apart": "red_apart::int",
+    "late": "is_late::int",
+    "first_seen_us": "(EXTRACT(EPOCH FROM first_seen_at) * 1000000)::bigint",
+    "start_us": "(EXTRACT(EPOCH FROM start_seen_at) * 1000000)::bigint",
+    "completed_us": "(EXTRACT(EPOCH FROM completed_at) * 1000000)::bigint",
+    "queue_us": "(queue * 1000000)::bigint",
+}
+DISPATCH_COLUMNS = {
+    "day": "day::text",
+    "delivery": "delivery",
+    "answered": "is_answered::int",
+    "open": "is_open::int",
+}
+JOB_ROWS = f"""
+WITH {_DAYS_AND_JOBS}
+SELECT {", ".join(JOB_COLUMNS.values())} FROM job WHERE scope = %(scope)s ORDER BY first_seen_at, id
+"""
+DISPATCH_ROWS = f"""
+WITH {_DAYS}, {_DISPATCHES}
+SELECT {", ".join(DISPATCH_COLUMNS.values())} FROM dispatch WHERE scope = %(scope)s ORDER BY day, delivery
 """

@@ -25,19 +25,24 @@ def count_days(days: Iterable[RepositoryDay], *, now: datetime.datetime) -> None
 
     Idempotent; two counts of a day at once end as one, since each replaces it as a whole.
     """
+    values = parameters(set(days), now=now)
+    with connection.cursor() as cursor:
+        cursor.execute(TOUCHED_DAYS, values)
+        values |= _columns(cursor.fetchall())
+        cursor.execute(LOCK, values)
+        cursor.execute(COUNT, values)
+
+
+def parameters(days: Collection[RepositoryDay], *, now: datetime.datetime) -> dict[str, Any]:
+    """What every statement of counting.py reads."""
     silent_limit = datetime.timedelta(seconds=SILENT_LIMIT_SECONDS)
-    values: dict[str, Any] = _columns(set(days)) | {
+    return _columns(days) | {
         "overrun": OVERRUN_SECONDS,
         "silent_limit": silent_limit,
         "silent_since": now - silent_limit,
         "public_from": PUBLIC_FROM,
         "now": now,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(TOUCHED_DAYS, values)
-        values |= _columns(cursor.fetchall())
-        cursor.execute(LOCK, values)
-        cursor.execute(COUNT, values)
 
 
 def _columns(days: Collection[RepositoryDay]) -> dict[str, Any]:

@@ -20,3 +20,8 @@ def of_jobs(whole: Counted) -> Counted:
     """Without dispatches and upstream's formulas: what the hub counts of jobs."""
     nothing: dict[str, Any] = dict.fromkeys((*ANSWERS, *UPSTREAM_COUNTS), 0)
     return dataclasses.replace(whole, upstream_runs=(), **nothing)
+
+
+def of_rows(whole: Counted) -> Counted:
+    """Without upstream's formulas: what is counted from rows that were kept."""
+    return dataclasses.replace(whole, upstream_runs=(), **dict.fromkeys(UPSTREAM_COUNTS, 0))

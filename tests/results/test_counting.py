@@ -16,10 +16,11 @@ from apps.platforms.models import Repository
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.selectors import with_superseded
 from apps.results import services, tasks
+from apps.results.input_rows import input_rows, recount
 from apps.results.metrics import BUCKETS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
-from tests.factories.figures import counted, of_jobs
+from tests.factories.figures import counted, of_jobs, of_rows
 from tests.factories.listing import listed
 
 pytestmark = pytest.mark.django_db
@@ -95,8 +96,13 @@ def kestrel() -> Repository:
 
 
 def count(repository: Repository, day: datetime.date = TODAY) -> dict[str, Counted]:
+    """Counted in SQL; and from the rows behind it alone, which has to give the same."""
     services.count_days([(repository.pk, day)], now=NOON)
-    return {row.scope: of_jobs(counted(row)) for row in DayFigures.objects.filter(repository=repository, day=day)}
+    found = {row.scope: counted(row) for row in DayFigures.objects.filter(repository=repository, day=day)}
+    for scope, sums in found.items():
+        rows = input_rows(repository_id=repository.pk, scope=scope, first=day, last=day, now=NOON)
+        assert recount(rows, first=day, last=day) == {day: of_rows(sums)}
+    return {scope: of_jobs(sums) for scope, sums in found.items()}
 
 
 def buckets(**counts: int) -> dict[str, int]:
