@@ -24,4 +24,5 @@ def of_jobs(whole: Counted) -> Counted:
 
 def of_rows(whole: Counted) -> Counted:
     """Without upstream's formulas: what is counted from rows that were kept."""
-    return dataclasses.replace(whole, upstream_runs=(), **dict.fromkeys(UPSTREAM_COUNTS, 0))
+    nothing: dict[str, Any] = dict.fromkeys(UPSTREAM_COUNTS, 0)
+    return dataclasses.replace(whole, upstream_runs=(), **nothing)

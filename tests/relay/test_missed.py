@@ -377,5 +377,5 @@ def test_the_page_asks_as_often_for_one_row_as_for_three(
 ) -> None:
     for n in range(rows):
         HubOutage.objects.create(started_at=now() - n * MINUTE, ended_at=now())
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         assert len(Page(client.get("/status/")).tables["outages"]) == rows
