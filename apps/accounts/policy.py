@@ -64,6 +64,8 @@ _MAINTAINER = frozenset(
         Permission.QUARANTINE_DECIDE,
         Permission.RULES_CHANGE,
         Permission.POLICY_CHANGE,
+        Permission.PROMOTION_OPEN,
+        Permission.PROMOTION_DECIDE,
         Permission.WAIVER_GRANT,
         Permission.OVERRIDE_GRANT,
         Permission.BREAKER_CLOSE,
@@ -83,6 +85,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.LIMIT_CHANGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,
+                Permission.PROMOTION_OPEN,
             }
         ),
     ),

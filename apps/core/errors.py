@@ -131,6 +131,12 @@ CODES: dict[str, Code] = {
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
     ),
     "already_waived": Code(409, "A waiver holds already", "Withdraw the waiver that holds, or let it run out."),
+    "not_eligible": Code(
+        409, "The criteria are not met", "See the repository's evaluation: each criterion says when it could be met."
+    ),
+    "already_open": Code(409, "A promotion is open already", "Decide or withdraw the open one first."),
+    "promotion_stale": Code(409, "The promotion has changed", "Look at it again, then decide."),
+    "evidence_stale": Code(409, "The evidence does not hold any more", "Freeze the evidence anew, then decide."),
     "waiver_stale": Code(409, "The waiver does not hold any more", "Look at the repository again."),
     "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),
     "breaker_stale": Code(409, "The breaker is not open any more", "Look at the repository's breaker again."),

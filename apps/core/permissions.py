@@ -29,6 +29,8 @@ class Permission(enum.StrEnum):
     QUARANTINE_CHANGE = "quarantine:change"
     QUARANTINE_DECIDE = "quarantine:decide"
     RULES_CHANGE = "rules:change"
+    PROMOTION_OPEN = "promotion:open"
+    PROMOTION_DECIDE = "promotion:decide"
     WAIVER_GRANT = "waiver:grant"
     POLICY_CHANGE = "policy:change"
     OVERRIDE_GRANT = "override:grant"

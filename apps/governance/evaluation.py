@@ -5,6 +5,7 @@ silence: without rows there is no result (docs/governance.md, "Evaluation").
 """
 
 import datetime
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,6 +35,20 @@ class Refusals:
     refused: int
     requests: int
     since: datetime.date
+
+
+# A level that was held: from when, and until when; None: it still is.
+Held = tuple[int, datetime.datetime, datetime.datetime | None]
+
+
+def days_held(intervals: Iterable[Held], now: datetime.datetime) -> dict[int, Fraction]:
+    """Days at each level or above it, up to now."""
+    days: dict[int, Fraction] = defaultdict(Fraction)
+    for level, start, end in intervals:
+        spent = min(end or now, now) - start
+        for reached in range(level + 1):
+            days[reached] += Fraction(int(spent.total_seconds()), 86_400)
+    return days
 
 
 @dataclass(frozen=True)

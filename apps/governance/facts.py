@@ -9,7 +9,7 @@ from statistics import median_low
 from django.db.models import Count, F, Max, Min, Q, Sum
 from django.db.models.functions import TruncDate
 
-from apps.governance.evaluation import DAY, Facts, Refusals
+from apps.governance.evaluation import DAY, Facts, Held, Refusals, days_held
 from apps.platforms.models import LevelInterval, Repository
 from apps.platforms.policy import OBSERVATION, ONBOARDING
 from apps.policies.policy import WINDOW_MAX
@@ -69,16 +69,14 @@ def _tenure(
     pks: list[int], now: datetime.datetime
 ) -> tuple[dict[int, dict[int, Fraction]], dict[int, datetime.datetime]]:
     """Days at each level or above, and since when the repository is at the level that it has."""
-    days: dict[int, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    held: dict[int, list[Held]] = {pk: [] for pk in pks}
     since: dict[int, datetime.datetime] = {}
     intervals = LevelInterval.objects.filter(repository__in=pks, started_at__lte=now)
     for pk, level, start, end in intervals.values_list("repository_id", "level", "started_at", "ended_at"):
-        spent = min(end or now, now) - start
-        for reached in range(level + 1):
-            days[pk][reached] += Fraction(int(spent.total_seconds()), 86_400)
+        held[pk].append((level, start, end))
         if end is None:
             since[pk] = start
-    return days, since
+    return {pk: days_held(intervals, now) for pk, intervals in held.items()}, since
 
 
 def _pairs(pks: list[int], now: datetime.datetime) -> dict[int, dict[datetime.date, int]]:

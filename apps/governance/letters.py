@@ -99,7 +99,24 @@ class EventLetter:
     is_by_name: bool = False
 
 
+_DECIDE = "a maintainer of another organisation looks at the evidence, then approves, objects or declines"
+_ANSWER = "maintainers decide explicitly, with the objections before them; the platform may answer them"
 EVENT_LETTERS: dict[Action, EventLetter] = {
+    Action.PROMOTION_OPENED: EventLetter("levels:promotion", _DECIDE),
+    Action.PROMOTION_OBJECTED: EventLetter("levels:promotion", _ANSWER),
+    Action.PROMOTION_HELD: EventLetter(
+        "levels:promotion", "somebody freezes the evidence anew once every criterion is met again"
+    ),
+    Action.PROMOTION_DECLINED: EventLetter(
+        "levels:promotion", "the platform mends what the reason names and opens another, or appeals"
+    ),
+    Action.PROMOTION_OVERTAKEN: EventLetter("levels:promotion", "nothing"),
+    Action.LEVEL_CHANGED: EventLetter(
+        "governance:evaluation", "the platform sees what staying at this level asks for", is_by_name=True
+    ),
+    Action.LEVEL_DECIDED: EventLetter(
+        "governance:evaluation", "upstream merges the pull request on its allowlist", is_by_name=True
+    ),
     Action.QUARANTINE_BROKEN: EventLetter(
         "quarantine:quarantine",
         "whoever looks after the test mends it, or what it tests. Its failures count again",

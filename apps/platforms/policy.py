@@ -48,7 +48,7 @@ UNLISTED, ONBOARDING, OBSERVATION, STABLE, MATURE = range(5)
 PUBLIC_FROM = OBSERVATION
 # From this level on what its jobs say can stand on an upstream pull request, as check runs.
 CHECKS_FROM = STABLE
-# A raise beyond this level is not a maintainer's alone to make: it comes with an imported allowlist.
+# A raise beyond this level comes with frozen evidence and approvals, or with an imported allowlist.
 DIRECT_UP_TO = OBSERVATION
 
 CONSEQUENCE_TITLES = {
@@ -89,7 +89,7 @@ def refuse_direct_change(before: int, after: int, *, device: str) -> str | None:
     if after > before and after > DIRECT_UP_TO:
         return (
             f"{LEVELS[after].code} cannot be reached by a direct change: raising goes up to "
-            f"{LEVELS[DIRECT_UP_TO].code}. Import the allowlist that upstream decided on."
+            f"{LEVELS[DIRECT_UP_TO].code}. Open a promotion: it freezes the evidence that maintainers approve."
         )
     if after == STABLE and not device:
         return "L3 needs a device, the word in the label ciflow/crcr/<device>: send one."

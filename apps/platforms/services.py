@@ -22,6 +22,7 @@ from apps.platforms.edits import subject_of
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
 from apps.platforms.policy import (
     CHECKS_FROM,
+    DIRECT_UP_TO,
     LEVELS,
     ONBOARDING,
     STABLE,
@@ -170,6 +171,44 @@ def change_level(
         summary=f"{locked.full_name} {verb} from {locked.level_code} to {LEVELS[level].code}",
         reason=reason,
         evidence={"text": evidence.strip()} if evidence.strip() else {},
+    )
+
+
+@transaction.atomic
+def promote(
+    *,
+    repository: Repository,
+    level: int,
+    device: str,
+    reason: str,
+    promotion: str,
+    bundle_sha256: str,
+    approvals: list[str],
+    actor: Actor,
+    now: datetime.datetime,
+) -> Event:
+    """Raise a repository by one level to L3 or L4, on frozen evidence and approvals. For promotions alone: they have
+    checked both (apps/levels/promoting.py), and a test holds that nobody else calls this.
+
+    `promotion`: its public id; `bundle_sha256`: what it was decided on; `approvals`: decisions of the log. Returns the
+    decision. Raises Problem: `level_stale`, `level_transition` (no device for L3), `decision_waits`.
+    """
+    locked = Repository.objects.select_for_update().get(pk=repository.pk)
+    if locked.level != level - 1 or level <= DIRECT_UP_TO:
+        raise Problem(
+            "level_stale",
+            f"{locked.full_name} is at {locked.level_code}, no promotion leads from there to {LEVELS[level].code}.",
+        )
+    if level == STABLE and not (device or locked.device):
+        raise Problem("level_transition", "L3 needs a device, the word in the label ciflow/crcr/<device>.", "device")
+    return _decide(
+        locked,
+        _Listing(level, device or locked.device, locked.oncalls, locked.events or sorted(EVERY_EVENT)),
+        actor=actor,
+        now=now,
+        summary=f"{locked.full_name} raised from {locked.level_code} to {LEVELS[level].code}",
+        reason=reason,
+        evidence={"promotion": promotion, "bundle": bundle_sha256, "approvals": approvals},
     )
 
 

@@ -19,7 +19,7 @@ from tests.factories.pages import problem, problem_body
 
 pytestmark = pytest.mark.django_db
 URL = reverse("api:level", args=["acme", "torch"])
-RAISE_REFUSED = "cannot be reached by a direct change: raising goes up to L2. Import the allowlist that upstream"
+RAISE_REFUSED = "cannot be reached by a direct change: raising goes up to L2. Open a promotion: it freezes the evidence"
 
 
 @pytest.fixture

@@ -20,7 +20,10 @@ from apps.platforms.policy import (
     suggested_target,
 )
 
-L3_L4 = "cannot be reached by a direct change: raising goes up to L2. Import the allowlist that upstream decided on."
+L3_L4 = (
+    "cannot be reached by a direct change: raising goes up to L2. Open a promotion: it freezes the evidence that "
+    "maintainers approve."
+)
 
 
 def test_levels_are_numbered_as_they_stand() -> None:
