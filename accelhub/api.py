@@ -6,6 +6,7 @@ from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
+from apps.levels.api import OpenPromotion, PromotionList, PromotionVerb, PromotionView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
@@ -57,6 +58,10 @@ urlpatterns = [
     path("backlog/", BacklogView.as_view(), name="backlog"),
     path("compare/", CompareView.as_view(), name="compare"),
     path("regressions/", RegressionList.as_view(), name="regressions"),
+    path("promotions/", PromotionList.as_view(), name="promotions"),
+    path("promotions/<uuid:public_id>/", PromotionView.as_view(), name="promotion"),
+    path("promotions/<uuid:public_id>/<str:verb>/", PromotionVerb.as_view(), name="promotion_verb"),
+    path("repositories/<str:owner>/<str:name>/promote/", OpenPromotion.as_view(), name="promote"),
     path("gate/", GateView.as_view(), name="gate"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),

@@ -11,6 +11,7 @@ from apps.core.access import requires
 from apps.core.clock import now
 from apps.core.permissions import Open, Permission
 from apps.governance import selectors
+from apps.levels.selectors import open_promotions
 from apps.platforms import authority
 from apps.platforms.renames import transfers_waiting
 from apps.platforms.selectors import edits_to_show, open_alarm, open_demotions
@@ -49,5 +50,6 @@ def console(request: HttpRequest) -> HttpResponse:
         context["may_map"] = user.may(Permission.PIPELINE_CHANGE)
     if is_decider:
         context["page"] = Paginator(selectors.waiting_for_decision(), PAGE).get_page(request.GET.get("page"))
+        context["promotions"] = list(open_promotions()[:PAGE])
         context["returned"] = list(selectors.waiting_for_vendor()[:PAGE])
     return render(request, "console/queue.html", context)

@@ -23,7 +23,7 @@ from apps.governance.models import Waiver
 from apps.governance.nights import evaluations_of, nights
 from apps.governance.waiving import grant_waiver, holding, waivable, withdraw_waiver
 from apps.platforms.models import Repository
-from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
+from apps.platforms.policy import LEVELS, MATURE, OBSERVATION, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import may_on_platform, repository_or_404
 from apps.policies.policy import Use
 from apps.policies.selectors import policy_at
@@ -73,9 +73,17 @@ def evaluation(request: HttpRequest, owner: str, name: str) -> HttpResponse:
         "waivers": list(holding(now=moment).filter(repository=repository)),
         "may_waive": may_waive,
         "form": form,
+        "promote_to": _promoted_to(user, repository),
         "now": moment,
     }
     return render_page(request, "governance/evaluation.html", context)
+
+
+def _promoted_to(user: Any, repository: Repository) -> str:
+    """The level that this user may open a promotion to; empty where none."""
+    may = OBSERVATION <= repository.level < MATURE
+    may = may and may_on_platform(user, Permission.PROMOTION_OPEN, repository.platform)
+    return LEVELS[repository.level + 1].code if may else ""
 
 
 def _waive(user: Any, repository: Repository, form: WaiverForm) -> bool:

@@ -34,6 +34,7 @@ from apps.gate.facts import Question
 from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.governance.policy_views import printed
+from apps.levels import promotion_policy
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
@@ -290,6 +291,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "moves": governance_policy.MOVES,
         "next_actor": governance_policy.NEXT_ACTOR,
         "submissions_per_day": governance_policy.SUBMISSIONS_PER_DAY,
+        "promotion_rules": promotion_policy.RULES.values(),
         "modes": modes.MODES,
         "mode": modes.current(),
         "window_rules": WINDOW_RULES,

@@ -17,6 +17,7 @@ from apps.core.clock import now
 from apps.core.models import Alarm, Wakeup
 from apps.gate.models import BreakerTrip, Override
 from apps.governance.models import Proposal
+from apps.levels.models import Promotion
 from apps.platforms.members import create_invitation
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Platform, Repository, Transfer, UpstreamFile
 from apps.platforms.participation import announce_window
@@ -101,6 +102,7 @@ class Field:
             "waiting": self.waiting.public_id,
             "returned": self.returned.public_id,
             "override": Override.objects.earliest("pk").public_id,
+            "promotion": Promotion.objects.earliest("pk").public_id,
             "trip": BreakerTrip.objects.earliest("pk").public_id,
             "draft": PolicyDraft.objects.get(state="open").public_id,
             "person": self.vendor.public_id,

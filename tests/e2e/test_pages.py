@@ -107,6 +107,12 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "overrides/": (Look("/overrides/", (VISITOR, MAINTAINER)),),
     "overrides/new/": (Look("/overrides/new/?pr={pull_request}", (MAINTAINER,)),),
     "overrides/<uuid:public_id>/": (Look("/overrides/{override}/", (VISITOR, MAINTAINER)),),
+    "promotions/": (Look("/promotions/"), Look("/promotions/?repository=nobody", (VISITOR,))),
+    "promotions/<uuid:public_id>/": (Look("/promotions/{promotion}/", (VISITOR, MAINTAINER)),),
+    "repositories/<str:owner>/<str:name>/promote/": (
+        Look("/repositories/{repository}/promote/", (MAINTAINER,)),
+        Look("/repositories/{repository}/promote/", (VENDOR,), status=403),
+    ),
     "breakers/": (Look("/breakers/", (VISITOR,)),),
     "breakers/<uuid:public_id>/": (Look("/breakers/{trip}/", (VISITOR, MAINTAINER)),),
     "policy/versions/": (Look("/policy/versions/", (VISITOR, MAINTAINER)),),

@@ -11,6 +11,9 @@ from apps.core.models import Round
 from apps.gate.models import BreakerTrip, Override, StoredVerdict
 from apps.governance.nights import evaluate_field
 from apps.governance.waiving import grant_waiver
+from apps.levels.bundle import hash_of, packed
+from apps.levels.freezing import freeze
+from apps.levels.models import Approval, EvidenceBundle, Objection, Promotion
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
 from apps.policies.selectors import policy_at
 from apps.policies.services import change_draft, open_draft
@@ -54,6 +57,28 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     policy_in_force(at, limits={"dwell_days": 4})
     _judged(repository)
     _disabled_upstream()
+    _rising(repository)
+
+
+def _rising(repository: Repository) -> None:
+    """What a promotion leaves: its evidence as it is frozen, an approval, an objection."""
+    by, at = user(Role.MAINTAINER, username="rising"), now()
+    made = Promotion.objects.create(
+        repository=repository, target=3, device="npu", reason="ready", opened_by=by, opened_at=at, objections_until=at
+    )
+    content, _ = freeze(repository, target=3, items=(), now=at)
+    bundle = EvidenceBundle.objects.create(
+        promotion=made,
+        number=1,
+        sha256=hash_of(content),
+        content=packed(content),
+        bytes=1,
+        policy_number=content["policy"]["number"],
+        frozen_at=at,
+    )
+    said = {"promotion": made, "by": by, "at": at}
+    Approval.objects.create(**said, bundle=bundle, revision=1, reason="it holds", event_seq=901)
+    Objection.objects.create(**said, criterion="L3.rise.pass_rate", words="only one job", event_seq=902)
 
 
 def _judged(repository: Repository) -> None:

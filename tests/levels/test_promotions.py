@@ -45,7 +45,7 @@ def refused(act: Any, **fields: Any) -> tuple[str, str]:
 
 def yes(made: Promotion, by: User, **fields: Any) -> Any:
     revision = Promotion.objects.get(pk=made.pk).revision
-    values = {"reason": "all figures hold", "expected_revision": revision, "by": by, "now": now()}
+    values: dict[str, Any] = {"reason": "all figures hold", "expected_revision": revision, "by": by, "now": now()}
     return approve(promotion=made, **(values | fields))
 
 
@@ -132,7 +132,7 @@ def test_lazy_waits() -> None:
     just_before = made.objections_until - datetime.timedelta(seconds=1)
     assert (take_due(now=just_before), level_of(made)) == (0, 2)
     assert (take_due(now=made.objections_until), level_of(made)) == (1, 3)
-    decision = Event.objects.get(seq=Promotion.objects.get(pk=made.pk).event_seq)
+    decision = Event.objects.get(seq=Promotion.objects.get(pk=made.pk).event_seq or 0)
     approval = Approval.objects.get()
     assert decision.action == "repository.level_changed"
     assert f'"approvals":["#{approval.event_seq}"],"bundle":"{newest_bundle(made).sha256}"' in decision.body
@@ -170,7 +170,7 @@ def test_objections_cite_and_explicit_answers() -> None:
     made = promotion()
     yes(made, maintainer())
     bob = maintainer()
-    said = {"promotion": made, "words": "half of it is build jobs", "expected_revision": 1, "by": bob}
+    said: dict[str, Any] = {"promotion": made, "words": "half of it is build jobs", "expected_revision": 1, "by": bob}
     assert refused(object_to, criterion="", **said)[0] == "malformed"
     assert refused(object_to, criterion="L4.rise.oncalls", **said)[0] == "malformed"
     object_to(criterion="L3.rise.pass_rate", now=now(), **said)
@@ -281,7 +281,7 @@ def test_another_change_of_the_level_overtakes_it() -> None:
 )
 def test_evidence_is_of_the_web_and_asked_for(item: Item) -> None:
     repository = proven(level=3)
-    act = {"repository": repository, "reason": "ready", "by": member_of(repository.platform)}
+    act: dict[str, Any] = {"repository": repository, "reason": "ready", "by": member_of(repository.platform)}
     assert refused(open_promotion, items=(item,), **act)[0] == "malformed"
     # Without the card the criterion has no result.
     assert refused(open_promotion, **act)[0] == "not_eligible"

@@ -146,9 +146,9 @@ def test_another_content_type_is_refused(maintainer: Client) -> None:
 @pytest.mark.parametrize(
     ("level", "to", "detail"),
     [
-        (2, "L3", f"L3 {RAISE_REFUSED} decided on."),
-        (2, "L4", f"L4 {RAISE_REFUSED} decided on."),
-        (3, "L4", f"L4 {RAISE_REFUSED} decided on."),
+        (2, "L3", f"L3 {RAISE_REFUSED} that maintainers approve."),
+        (2, "L4", f"L4 {RAISE_REFUSED} that maintainers approve."),
+        (3, "L4", f"L4 {RAISE_REFUSED} that maintainers approve."),
         (2, "L2", "The repository is at L2 already."),
         (4, "L3", "L3 needs a device, the word in the label ciflow/crcr/<device>: send one."),
     ],
