@@ -17,9 +17,9 @@ COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
-QUARANTINE = Permission.QUARANTINE_CHANGE
+QUARANTINE, OPENS = Permission.QUARANTINE_CHANGE, Permission.PROMOTION_OPEN
 RULES = {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE, Permission.POLICY_CHANGE, Permission.WAIVER_GRANT}
-RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE}
+RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE, Permission.PROMOTION_OPEN, Permission.PROMOTION_DECIDE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 DECLARE = Permission.OUTCOME_DECLARE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
@@ -29,7 +29,7 @@ MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE,
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE}),
+        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE, OPENS}),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
             | {REPORT, TAKE_DOWN, DECLARE, QUARANTINE, *RULES},
@@ -58,7 +58,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE}
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE, OPENS}
     assert allows_on_own_platform(permission) is (permission in own)
 
 

@@ -207,14 +207,15 @@ SECRETS = {
     "governance/notice": {"error"},
     "relay/forward": {"body"},
 }
-# Columns that are called so and open nothing: of what a test, a reason or an upload says, words to search for, and
-# platforms of upstream's list.
+# Columns that are called so and open nothing: of what a test, a reason or an upload says, words to search for,
+# platforms of upstream's list, public words.
 OPEN = {
     "results/test": {"digest"},
     "results/reason": {"digest"},
     "results/upload": {"digest"},
     "results/searchedtest": {"words"},
     "quarantine/upstreamdisabled": {"words"},
+    "levels/objection": {"words"},
 }
 # What such a column is called, wherever one is added.
 SECRET_NAMES = {"password", "digest", "salt", "session_key", "contact", "words", "token", "secret"}
