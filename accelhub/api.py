@@ -7,6 +7,7 @@ from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
+from apps.platforms.calendar_views import CalendarView
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
 from apps.quarantine.upstream_api import UpstreamDisabledList
@@ -62,6 +63,7 @@ urlpatterns = [
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
     path("upstream-disabled/", UpstreamDisabledList.as_view(), name="upstream_disabled"),
+    path("platforms/<slug:slug>/calendar/", CalendarView.as_view(), name="calendar"),
     path("platforms/<slug:slug>/quarantines/", ProposeView.as_view(), name="propose_quarantine"),
     path("flaky-rules/", RulesView.as_view(), name="flaky_rules"),
     path("flaky-rules/preview/", PreviewView.as_view(), name="preview_flaky_rules"),

@@ -49,6 +49,7 @@ _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,
         Permission.PLATFORM_RENAME,
+        Permission.CALENDAR_DECLARE,
         Permission.MEMBERSHIP_CHANGE,
         Permission.PARTICIPATION_CHANGE,
         Permission.LIMIT_CHANGE,
@@ -80,6 +81,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.REJECTION_VIEW,
                 Permission.MEMBERSHIP_CHANGE,
                 Permission.PARTICIPATION_CHANGE,
+                Permission.CALENDAR_DECLARE,
                 Permission.LIMIT_CHANGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,

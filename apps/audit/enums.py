@@ -42,6 +42,7 @@ class Action(models.TextChoices):
     HISTORY_IMPORTED = "job.history_imported", "Job history imported"
     PLATFORM_CREATED = "platform.created", "Platform created"
     PLATFORM_RENAMED = "platform.renamed", "Platform renamed"
+    CALENDAR_DECLARED = "platform.calendar_declared", "Calendar of working days declared"
     PROPOSAL_SUBMITTED = "proposal.submitted", "Proposal submitted"
     PROPOSAL_RETURNED = "proposal.returned", "Proposal returned"
     PROPOSAL_RESUBMITTED = "proposal.resubmitted", "Proposal submitted again"

@@ -156,6 +156,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
         "may_quarantine": may_on_platform(request.user, Permission.QUARANTINE_CHANGE, found),
+        "may_declare_calendar": may_on_platform(request.user, Permission.CALENDAR_DECLARE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }

@@ -71,6 +71,7 @@ ROUTES: dict[str, Access] = {
     "policy/versions/<int:number>/": Open.PUBLIC,
     "policy/drafts/<uuid:public_id>/": Open.PUBLIC,
     "platforms/<slug:slug>/name/": Permission.PLATFORM_RENAME,
+    "platforms/<slug:slug>/calendar/": Open.SIGNED_IN,
     "register/": Open.SIGNED_IN,
     # For those who may not see it, visitors among them, a proposal does not exist.
     "proposals/<uuid:public_id>/": Open.PUBLIC,
@@ -157,6 +158,7 @@ ROUTES: dict[str, Access] = {
     "api/v1/upstream-disabled/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/": Open.PUBLIC,
     "api/v1/quarantines/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
+    "api/v1/platforms/<slug:slug>/calendar/": Open.SIGNED_IN,
     "api/v1/platforms/<slug:slug>/quarantines/": Open.SIGNED_IN,
     "api/v1/flaky-rules/": Open.PUBLIC,
     "api/v1/flaky-rules/preview/": Permission.RULES_CHANGE,

@@ -107,6 +107,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "overrides/": (Look("/overrides/", (VISITOR, MAINTAINER)),),
     "overrides/new/": (Look("/overrides/new/?pr={pull_request}", (MAINTAINER,)),),
     "overrides/<uuid:public_id>/": (Look("/overrides/{override}/", (VISITOR, MAINTAINER)),),
+    "platforms/<slug:slug>/calendar/": (Look("/platforms/{private_platform}/calendar/", (VENDOR, MAINTAINER)),),
     "breakers/": (Look("/breakers/", (VISITOR,)),),
     "breakers/<uuid:public_id>/": (Look("/breakers/{trip}/", (VISITOR, MAINTAINER)),),
     "policy/versions/": (Look("/policy/versions/", (VISITOR, MAINTAINER)),),
