@@ -6,6 +6,15 @@ from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
+from apps.levels.falling_api import (
+    DowngradeList,
+    DowngradeVerb,
+    DowngradeView,
+    MakeDowngrade,
+    NoticeList,
+    NoticeVerb,
+    NoticeView,
+)
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
 from apps.platforms.calendar_views import CalendarView
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
@@ -59,6 +68,13 @@ urlpatterns = [
     path("compare/", CompareView.as_view(), name="compare"),
     path("regressions/", RegressionList.as_view(), name="regressions"),
     path("gate/", GateView.as_view(), name="gate"),
+    path("notices/", NoticeList.as_view(), name="notices"),
+    path("notices/<uuid:public_id>/", NoticeView.as_view(), name="notice"),
+    path("notices/<uuid:public_id>/<str:verb>/", NoticeVerb.as_view(), name="notice_verb"),
+    path("downgrades/", DowngradeList.as_view(), name="downgrades"),
+    path("downgrades/<uuid:public_id>/", DowngradeView.as_view(), name="downgrade"),
+    path("downgrades/<uuid:public_id>/<str:verb>/", DowngradeVerb.as_view(), name="downgrade_verb"),
+    path("repositories/<str:owner>/<str:name>/downgrade/", MakeDowngrade.as_view(), name="make_downgrade"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

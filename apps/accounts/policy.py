@@ -82,6 +82,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.MEMBERSHIP_CHANGE,
                 Permission.PARTICIPATION_CHANGE,
                 Permission.CALENDAR_DECLARE,
+                Permission.NOTICE_ANSWER,
                 Permission.LIMIT_CHANGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,

@@ -8,6 +8,7 @@ class Permission(enum.StrEnum):
 
     LEVEL_CHANGE = "level:change"
     PLATFORM_RENAME = "platform:rename"
+    NOTICE_ANSWER = "fallnotice:answer"
     CALENDAR_DECLARE = "platform:declare_calendar"
     PIPELINE_CHANGE = "pipeline:change"
     TRANSFER_DECIDE = "transfer:decide"

@@ -34,6 +34,7 @@ from apps.gate.facts import Question
 from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.governance.policy_views import printed
+from apps.levels.falling_selectors import open_downgrades, open_notices
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
@@ -152,6 +153,8 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
         "demotions": open_demotions([repository.pk for repository in repositories]),
         "trips": list(open_trips().filter(repository__in=repositories)),
+        "notices": list(open_notices(repositories)),
+        "downgrades": list(open_downgrades(repositories)),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),

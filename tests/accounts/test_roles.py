@@ -21,6 +21,7 @@ QUARANTINE = Permission.QUARANTINE_CHANGE
 RULES = {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE, Permission.POLICY_CHANGE, Permission.WAIVER_GRANT}
 RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
+ANSWER = Permission.NOTICE_ANSWER
 DECLARE, CALENDAR = Permission.OUTCOME_DECLARE, Permission.CALENDAR_DECLARE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
@@ -29,7 +30,10 @@ MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE,
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, LIMIT, REPORT, QUARANTINE}),
+        Role.VENDOR_MEMBER: (
+            set(),
+            {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, REPORT, QUARANTINE},
+        ),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
             | {REPORT, TAKE_DOWN, DECLARE, CALENDAR, QUARANTINE, *RULES},
@@ -41,7 +45,20 @@ def test_each_role_has_exactly_these_permissions() -> None:
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, DECLARE, CALENDAR, QUARANTINE, *RULES, *OUTBOX},
+            | {
+                LIST,
+                CHECK,
+                RELAY,
+                PIPELINE,
+                TRANSFER,
+                REPORT,
+                TAKE_DOWN,
+                DECLARE,
+                CALENDAR,
+                QUARANTINE,
+                *RULES,
+                *OUTBOX,
+            },
             set(),
         ),
     }
@@ -58,7 +75,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, LIMIT, REPORT, QUARANTINE}
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, REPORT, QUARANTINE}
     assert allows_on_own_platform(permission) is (permission in own)
 
 
