@@ -20,6 +20,7 @@ from apps.platforms.calendar_views import CalendarView
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
 from apps.quarantine.upstream_api import UpstreamDisabledList
+from apps.relay.acknowledge_api import AcknowledgementList, AcknowledgeView
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -47,6 +48,8 @@ urlpatterns = [
     ),
     path("metrics/", MetricsTable.as_view(), name="metrics_table"),
     path("jobs/", JobList.as_view(), name="jobs"),
+    path("jobs/<uuid:public_id>/acknowledgements/", AcknowledgementList.as_view(), name="acknowledgements"),
+    path("jobs/<uuid:public_id>/acknowledge/", AcknowledgeView.as_view(), name="acknowledge"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
     path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),

@@ -84,6 +84,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.CALENDAR_DECLARE,
                 Permission.NOTICE_ANSWER,
                 Permission.LIMIT_CHANGE,
+                Permission.JOB_ACKNOWLEDGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,
             }

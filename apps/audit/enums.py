@@ -21,6 +21,7 @@ class Action(models.TextChoices):
     LIMIT_REMOVED = "repository.limit_removed", "Time limit removed"
     OUTCOME_DECLARED = "repository.outcome_declared", "Job's outcome declared"
     OUTCOME_WITHDRAWN = "repository.outcome_withdrawn", "Job's declared outcome withdrawn"
+    JOB_ACKNOWLEDGED = "job.acknowledged", "Red job acknowledged"
     PROBE_MARKED = "repository.probe_marked", "Marked as a probe"
     PROBE_UNMARKED = "repository.probe_unmarked", "No longer a probe"
     LEVEL_DECIDED = "repository.level_decided", "Level decided, not yet in force"

@@ -130,6 +130,12 @@ CODES: dict[str, Code] = {
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
     ),
+    "job_not_red": Code(
+        409, "The job did not end red", "Only what failed, timed out or is contradicted is acknowledged."
+    ),
+    "already_acknowledged": Code(
+        409, "You have acknowledged this job", "What was said stands; another oncall can add their own word."
+    ),
     "already_waived": Code(409, "A waiver holds already", "Withdraw the waiver that holds, or let it run out."),
     "waiver_stale": Code(409, "The waiver does not hold any more", "Look at the repository again."),
     "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),

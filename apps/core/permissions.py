@@ -15,6 +15,7 @@ class Permission(enum.StrEnum):
     PROPOSAL_DECIDE = "proposal:decide"
     LIMIT_CHANGE = "limit:change"
     OUTCOME_DECLARE = "outcome:declare"
+    JOB_ACKNOWLEDGE = "job:acknowledge"
     HEALTH_VIEW = "health:view"
     ALLOWLIST_VIEW = "allowlist:view"
     MEMBERSHIP_CHANGE = "membership:change"

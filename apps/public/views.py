@@ -57,6 +57,7 @@ from apps.quarantine import rules as flaky_rules
 from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
+from apps.relay.acknowledge_views import acknowledge_form
 from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
 from apps.results import figure_table, metrics, report_selectors
@@ -253,11 +254,14 @@ def _gate_of(shown: list[Delivery]) -> Told | None:
 def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     """`/jobs/<id>/`: one job: its state and how far each figure can be trusted, both ends' times, the callbacks."""
     found = relay_selectors.job_or_404(public_id)
+    acknowledgements = list(found.acknowledgements.all()) if found.bucket in relay_policy.RED else []
     context = {
         "job": found,
         "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "check": checks_selectors.check_of(found),
+        "acknowledgements": acknowledgements,
+        "acknowledge_form": acknowledge_form(found, request.user, acknowledgements),
         "reports": list(report_selectors.reports_of_job(found, request.user)[:REPORTS_SHOWN]),
         "now": now(),
     }

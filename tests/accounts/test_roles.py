@@ -23,6 +23,7 @@ RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 ANSWER = Permission.NOTICE_ANSWER
 DECLARE, CALENDAR = Permission.OUTCOME_DECLARE, Permission.CALENDAR_DECLARE
+ACKNOWLEDGE = Permission.JOB_ACKNOWLEDGE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
@@ -32,7 +33,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         Role.VISITOR: (set(), set()),
         Role.VENDOR_MEMBER: (
             set(),
-            {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, REPORT, QUARANTINE},
+            {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, ACKNOWLEDGE, REPORT, QUARANTINE},
         ),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
@@ -75,7 +76,7 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, REPORT, QUARANTINE}
+    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, ACKNOWLEDGE, REPORT, QUARANTINE}
     assert allows_on_own_platform(permission) is (permission in own)
 
 

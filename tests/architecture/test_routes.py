@@ -68,6 +68,7 @@ ROUTES: dict[str, Access] = {
     "repositories/<str:owner>/<str:name>/limits/": Open.SIGNED_IN,
     "repositories/<str:owner>/<str:name>/declared/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/evaluation/": Open.PUBLIC,
+    "jobs/<uuid:public_id>/acknowledge/": Open.SIGNED_IN,
     "policy/versions/": Open.PUBLIC,
     "policy/versions/<int:number>/": Open.PUBLIC,
     "policy/drafts/<uuid:public_id>/": Open.PUBLIC,
@@ -139,6 +140,8 @@ ROUTES: dict[str, Access] = {
     "api/v1/repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/": Permission.OUTCOME_DECLARE,
     "api/v1/metrics/": Open.PUBLIC,
     "api/v1/jobs/": Open.PUBLIC,
+    "api/v1/jobs/<uuid:public_id>/acknowledgements/": Open.PUBLIC,
+    "api/v1/jobs/<uuid:public_id>/acknowledge/": Open.SIGNED_IN,
     "api/v1/decisions/": Open.PUBLIC,
     "api/v1/decisions/export.jsonl": Open.PUBLIC,
     "api/v1/decisions/checkpoints/": Open.PUBLIC,
@@ -209,7 +212,7 @@ TABLES = (
     *("platforms/invitation", "platforms/levelinterval", "platforms/membership"),
     *("platforms/platform", "platforms/repository", "relay/callback", "relay/delivery", "relay/dispatch"),
     *("relay/job", "relay/rejection", "relay/timelimit", "relay/commitlookup", "relay/omission"),
-    "relay/declaredoutcome",
+    *("relay/declaredoutcome", "relay/acknowledgement"),
     *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
     *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
     *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),
@@ -318,6 +321,7 @@ def test_who_has_no_role_is_refused_by_every_route_that_asks_for_a_permission(cl
 def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
     others = {
         "jobs/<uuid:public_id>/": 404,
+        "api/v1/jobs/<uuid:public_id>/acknowledgements/": 404,
         "reports/<uuid:public_id>/": 404,
         "reports/<uuid:public_id>/findings/": 404,
         "reports/<uuid:public_id>/skips/": 404,

@@ -105,6 +105,8 @@ def test_every_figure_stands_with_what_it_rests_on(client: Client) -> None:
         ("15 min upstream's formula: no data", "4 runs that ended"),
         ("100.0 %", "1 of 1 dispatches whose answer is due"),
         ("0", "0 of 1 dispatches whose answer is due"),
+        ("no data", "0 red ends that were acknowledged"),
+        ("no data", "0 of 0 red ends"),
     ]
 
 
