@@ -1,4 +1,4 @@
-"""A notice: opened by nights, with a deadline, ended by nights or by a decision after the deadline; never a silent flip."""
+"""A notice: opened by nights, ended by nights, or by a decision after its deadline; never a silent flip."""
 
 import datetime
 from typing import Any
