@@ -51,11 +51,15 @@ def downgrade(
         raise Problem("allowlist_elsewhere", f"{authority.address()} is the allowlist: nothing is in force at once.")
     locked = Repository.objects.select_for_update(of=("self",)).select_related("platform").get(pk=repository.pk)
     before = locked.level
+    expected = repository.level if expected_level is None else expected_level
+    if before != expected:
+        raise Problem(
+            "level_stale", f"{locked.full_name} is at {locked.level_code}, you decided on {LEVELS[expected].code}."
+        )
     if before < CHECKS_FROM:
         raise Problem("level_transition", f"It is at {locked.level_code}: only L3 and L4 are downgraded for a while.")
     if not 0 <= level < before:
         raise Problem("malformed", f"level: saw {level}, send one below {locked.level_code}.", "level")
-    expected = repository.level if expected_level is None else expected_level
     key, platform = public_id(), locked.platform
     ends = deadline(now, policy_at(now).limits["downgrade_working_days"], platform.calendar)
     changed = change_level(
