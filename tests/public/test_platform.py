@@ -106,7 +106,7 @@ def test_every_figure_stands_with_what_it_rests_on(client: Client) -> None:
         ("100.0 %", "1 of 1 dispatches whose answer is due"),
         ("0", "0 of 1 dispatches whose answer is due"),
         ("no data", "0 red ends that were acknowledged"),
-        ("no data", "0 of 0 red ends"),
+        ("0.0 %", "0 of 2 red ends"),
     ]
 
 
