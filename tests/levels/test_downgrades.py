@@ -143,10 +143,10 @@ def test_what_cannot_be_taken_down_for_a_while_is_refused(zephyr: Scene) -> None
 
 
 def test_postgresql_keeps_it_above_l2_and_going_down(zephyr: Scene) -> None:
-    taken_down(zephyr)
-    for values in ({"level_from": 2, "level_to": 1}, {"level_to": 4}):
+    given = {"reason": "x", "by_label": "ada", "at": now(), "deadline_at": now() + DAY, "event_seq": 1}
+    for level_from, level_to in ((2, 1), (4, 4)):
         with pytest.raises(IntegrityError, match="levels_downgrade_goes_down"), transaction.atomic():
-            Downgrade.objects.update(**values)
+            Downgrade.objects.create(repository=zephyr.repository, level_from=level_from, level_to=level_to, **given)
 
 
 @pytest.mark.parametrize("target", [3, 4])
