@@ -7,10 +7,21 @@ from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.levels.api import OpenPromotion, PromotionList, PromotionVerb, PromotionView
+from apps.levels.falling_api import (
+    DowngradeList,
+    DowngradeVerb,
+    DowngradeView,
+    MakeDowngrade,
+    NoticeList,
+    NoticeVerb,
+    NoticeView,
+)
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
+from apps.platforms.calendar_views import CalendarView
 from apps.quarantine.api import ProposeView, QuarantineList, QuarantineView, RegressionList, VerbView
 from apps.quarantine.rules_api import ChangeView, PreviewView, RulesView
 from apps.quarantine.upstream_api import UpstreamDisabledList
+from apps.relay.acknowledge_api import AcknowledgementList, AcknowledgeView
 from apps.relay.api import DispatchList, RejectionsView
 from apps.relay.api_jobs import JobList
 from apps.relay.declared_api import DeclaredView, DeclareView, WithdrawView
@@ -38,6 +49,8 @@ urlpatterns = [
     ),
     path("metrics/", MetricsTable.as_view(), name="metrics_table"),
     path("jobs/", JobList.as_view(), name="jobs"),
+    path("jobs/<uuid:public_id>/acknowledgements/", AcknowledgementList.as_view(), name="acknowledgements"),
+    path("jobs/<uuid:public_id>/acknowledge/", AcknowledgeView.as_view(), name="acknowledge"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
     path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),
@@ -63,10 +76,18 @@ urlpatterns = [
     path("promotions/<uuid:public_id>/<str:verb>/", PromotionVerb.as_view(), name="promotion_verb"),
     path("repositories/<str:owner>/<str:name>/promote/", OpenPromotion.as_view(), name="promote"),
     path("gate/", GateView.as_view(), name="gate"),
+    path("notices/", NoticeList.as_view(), name="notices"),
+    path("notices/<uuid:public_id>/", NoticeView.as_view(), name="notice"),
+    path("notices/<uuid:public_id>/<str:verb>/", NoticeVerb.as_view(), name="notice_verb"),
+    path("downgrades/", DowngradeList.as_view(), name="downgrades"),
+    path("downgrades/<uuid:public_id>/", DowngradeView.as_view(), name="downgrade"),
+    path("downgrades/<uuid:public_id>/<str:verb>/", DowngradeVerb.as_view(), name="downgrade_verb"),
+    path("repositories/<str:owner>/<str:name>/downgrade/", MakeDowngrade.as_view(), name="make_downgrade"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
     path("upstream-disabled/", UpstreamDisabledList.as_view(), name="upstream_disabled"),
+    path("platforms/<slug:slug>/calendar/", CalendarView.as_view(), name="calendar"),
     path("platforms/<slug:slug>/quarantines/", ProposeView.as_view(), name="propose_quarantine"),
     path("flaky-rules/", RulesView.as_view(), name="flaky_rules"),
     path("flaky-rules/preview/", PreviewView.as_view(), name="preview_flaky_rules"),

@@ -73,6 +73,7 @@ BEAT = [
     ("apps.platforms.tasks.check_names", 900, "repositories that were renamed or moved, and are not reached any more"),
     ("apps.governance.tasks.evaluate_field", 3_600, "the day's evaluation of every repository against the policy"),
     ("apps.levels.tasks.take_due_promotions", 60, "promotions of which the time for objections is over"),
+    ("apps.levels.tasks.follow_falling", 600, "notices, temporary downgrades and ways back, as nights and time say"),
     (
         "apps.gate.tasks.sweep_breakers",
         60,

@@ -49,6 +49,7 @@ _MAINTAINER = frozenset(
     {
         Permission.LEVEL_CHANGE,
         Permission.PLATFORM_RENAME,
+        Permission.CALENDAR_DECLARE,
         Permission.MEMBERSHIP_CHANGE,
         Permission.PARTICIPATION_CHANGE,
         Permission.LIMIT_CHANGE,
@@ -82,7 +83,10 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.REJECTION_VIEW,
                 Permission.MEMBERSHIP_CHANGE,
                 Permission.PARTICIPATION_CHANGE,
+                Permission.CALENDAR_DECLARE,
+                Permission.NOTICE_ANSWER,
                 Permission.LIMIT_CHANGE,
+                Permission.JOB_ACKNOWLEDGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,
                 Permission.PROMOTION_OPEN,

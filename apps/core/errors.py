@@ -130,15 +130,29 @@ CODES: dict[str, Code] = {
     "already_proposed": Code(
         409, "A proposal for this repository is open", "Wait for its decision, or ask the maintainers."
     ),
+    "job_not_red": Code(
+        409, "The job did not end red", "Only what failed, timed out or is contradicted is acknowledged."
+    ),
+    "already_acknowledged": Code(
+        409, "You have acknowledged this job", "What was said stands; another oncall can add their own word."
+    ),
     "already_waived": Code(409, "A waiver holds already", "Withdraw the waiver that holds, or let it run out."),
     "not_eligible": Code(
         409, "The criteria are not met", "See the repository's evaluation: each criterion says when it could be met."
     ),
     "already_open": Code(409, "A promotion is open already", "Decide or withdraw the open one first."),
     "promotion_stale": Code(409, "The promotion has changed", "Look at it again, then decide."),
-    "evidence_stale": Code(409, "The evidence does not hold any more", "Freeze the evidence anew, then decide."),
+    "evidence_stale": Code(
+        409,
+        "The evidence does not hold any more",
+        "Look at what changed; freeze it anew where there is a bundle; then decide.",
+    ),
     "waiver_stale": Code(409, "The waiver does not hold any more", "Look at the repository again."),
     "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),
+    "notice_stale": Code(409, "The notice is not open any more", "Look at the notice again."),
+    "notice_early": Code(409, "The notice's deadline has not passed", "Decide after the deadline, or lift the notice."),
+    "already_downgraded": Code(409, "A temporary downgrade is open already", "Undo it or make it formal first."),
+    "downgrade_stale": Code(409, "The downgrade is not open any more", "Look at the downgrade again."),
     "breaker_stale": Code(409, "The breaker is not open any more", "Look at the repository's breaker again."),
     "draft_stale": Code(409, "The draft has changed meanwhile", "Look at the draft again, then decide."),
     "proposal_stale": Code(409, "The proposal has changed meanwhile", "Look at the proposal again, then decide."),

@@ -36,6 +36,11 @@ def checked(calendar: str) -> str:
     return code
 
 
+def named(calendar: str) -> str:
+    """What a calendar is, as people read it."""
+    return "working days, Monday to Friday" if calendar == PLAIN_WEEK else f"working days of {calendar}"
+
+
 def _calendar(code: str) -> holidays.HolidayBase:
     # A fresh one each time: they fill themselves year by year, and threads would share that.
     if code == PLAIN_WEEK:

@@ -121,6 +121,24 @@ EVENT_LETTERS: dict[Action, EventLetter] = {
         "quarantine:quarantine",
         "whoever looks after the test mends it, or what it tests. Its failures count again",
     ),
+    Action.NOTICE_OPENED: EventLetter(
+        "levels:notice",
+        "the platform's members bring it back until the deadline, or answer; after it a maintainer decides",
+    ),
+    Action.NOTICE_MET_AGAIN: EventLetter("levels:notice", "nothing, the notice is over"),
+    Action.NOTICE_LIFTED: EventLetter("levels:notice", "nothing, the notice is over"),
+    Action.NOTICE_DEMOTED: EventLetter(
+        "levels:notice", "the platform's members meet what the level asks for, then it can be proposed again"
+    ),
+    Action.DOWNGRADED: EventLetter("levels:downgrade", "a maintainer undoes it or makes it formal by the deadline"),
+    Action.DOWNGRADE_OVERDUE: EventLetter("levels:downgrade", "a maintainer undoes it or makes it formal"),
+    Action.DOWNGRADE_UNDONE: EventLetter("levels:downgrade", "nothing, the level is as it was before"),
+    Action.DOWNGRADE_CONFIRMED: EventLetter(
+        "levels:downgrade", "the platform's members meet what the level asks for, then it can be proposed again"
+    ),
+    Action.WAY_BACK_REACHED: EventLetter(
+        "governance:evaluation", "a member of the platform or a maintainer proposes it", is_by_name=True
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from apps.accounts.models import User
 from apps.accounts.selectors import holders
 from apps.core.permissions import Permission
 from apps.levels.models import Promotion
+from apps.platforms.models import Membership, Platform
 
 
 def deciders(*, besides: User | None = None) -> QuerySet[User]:
@@ -24,3 +25,9 @@ def readers(promotion: Promotion, *, besides: User | None = None) -> QuerySet[Us
         is_active=True,
     )
     return found.exclude(pk=besides.pk) if besides else found
+
+
+def readers_of(platform: Platform) -> QuerySet[User]:
+    """The platform's members, and who decides about levels."""
+    members = Membership.objects.filter(platform=platform).values("user")
+    return User.objects.filter(Q(pk__in=members) | Q(pk__in=deciders().values("pk")), is_active=True)

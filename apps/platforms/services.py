@@ -212,6 +212,11 @@ def promote(
     )
 
 
+def put_back_level(repository: Repository, level: int, **facts: Any) -> Event:
+    """Set a locked repository's level, whatever the rules of a direct change say: for restoring.restore_level alone."""
+    return _set_listing(repository, _Listing.of(repository, level=level), **facts)
+
+
 @dataclass(frozen=True)
 class _Listing:
     """What the allowlist says of one repository."""

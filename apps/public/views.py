@@ -35,6 +35,7 @@ from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.governance.policy_views import printed
 from apps.levels import promotion_policy
+from apps.levels.falling_selectors import open_downgrades, open_notices
 from apps.platforms.models import Platform
 from apps.platforms.policy import LEVELS, PUBLIC_FROM, WINDOW_RULES
 from apps.platforms.renames import with_renames
@@ -57,6 +58,7 @@ from apps.quarantine import rules as flaky_rules
 from apps.relay import buildkite, fields, graph_selectors, identity, limits, missed, modes, nights
 from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
+from apps.relay.acknowledge_views import acknowledge_form
 from apps.relay.checknames import CONCLUSIONS
 from apps.relay.models import Delivery, Job
 from apps.results import figure_table, metrics, report_selectors
@@ -153,10 +155,13 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "edits": edits_to_show(now=moment, repository_ids=[repository.pk for repository in repositories]),
         "demotions": open_demotions([repository.pk for repository in repositories]),
         "trips": list(open_trips().filter(repository__in=repositories)),
+        "notices": list(open_notices(repositories)),
+        "downgrades": list(open_downgrades(repositories)),
         "may_change_level": may_on_platform(request.user, Permission.LEVEL_CHANGE, found),
         "windows": list(windows_of(found, now=moment)),
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
         "may_quarantine": may_on_platform(request.user, Permission.QUARANTINE_CHANGE, found),
+        "may_declare_calendar": may_on_platform(request.user, Permission.CALENDAR_DECLARE, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }
@@ -250,11 +255,14 @@ def _gate_of(shown: list[Delivery]) -> Told | None:
 def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     """`/jobs/<id>/`: one job: its state and how far each figure can be trusted, both ends' times, the callbacks."""
     found = relay_selectors.job_or_404(public_id)
+    acknowledgements = list(found.acknowledgements.all()) if found.bucket in relay_policy.RED else []
     context = {
         "job": found,
         "trust": found.trust,
         "callbacks": list(relay_selectors.callbacks_of(found)),
         "check": checks_selectors.check_of(found),
+        "acknowledgements": acknowledgements,
+        "acknowledge_form": acknowledge_form(found, request.user, acknowledgements),
         "reports": list(report_selectors.reports_of_job(found, request.user)[:REPORTS_SHOWN]),
         "now": now(),
     }

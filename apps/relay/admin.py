@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from apps.core.admin import ReadOnly, site
 from apps.relay import admin_adoption, admin_upstream
 from apps.relay.models import (
+    Acknowledgement,
     Callback,
     CommitLookup,
     DeclaredOutcome,
@@ -98,3 +99,10 @@ class OmissionAdmin(ReadOnly):
     list_select_related = ("delivery", "repository")
     search_fields = ("delivery__delivery_id", "repository__full_name")
     ordering = ("-pk",)
+
+
+@admin.register(Acknowledgement, site=site)
+class AcknowledgementAdmin(ReadOnly):
+    list_display = ("job", "by_label", "at", "expected_at", "reason")
+    list_select_related = ("job__repository",)
+    search_fields = ("job__repository__full_name", "by_label")

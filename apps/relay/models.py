@@ -407,6 +407,7 @@ class CommitLookup(models.Model):
 
 
 # Django looks for models here.
+from apps.relay.models_acknowledge import Acknowledgement  # noqa: E402
 from apps.relay.models_adoption import (  # noqa: E402
     CheckLook,
     Comparison,
@@ -420,6 +421,7 @@ from apps.relay.models_graph import Commit, GraphState, MainPush, MergeBase  # n
 from apps.relay.models_missed import DeliveryLog, HubOutage, MissedDelivery, MissedState, UnreadLog  # noqa: E402
 
 __all__ = [
+    "Acknowledgement",
     "Callback",
     "CheckLook",
     "Commit",

@@ -100,6 +100,10 @@ BUCKETS: dict[str, Bucket] = {
     "stale": Bucket.NEUTRAL,
     "action_required": Bucket.NEUTRAL,
 }
+# Ends that somebody has to look at: an oncall acknowledges them.
+RED = (Bucket.FAILURE, Bucket.TIMED_OUT, Bucket.CONTRADICTED)
+# How far off a red job's mending may be expected: later is no answer to who waits for it.
+EXPECTED_WITHIN = datetime.timedelta(days=30)
 
 
 @dataclass(frozen=True)

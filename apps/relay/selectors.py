@@ -20,8 +20,18 @@ from apps.platforms.policy import LEVELS, PUBLIC_FROM, UNLISTED
 from apps.platforms.selectors import level_then, may_on_platform, member_platforms, open_windows, probes
 from apps.relay.counted import counts_as_sql, superseded_by_sql
 from apps.relay.enums import Answer, DeliveryState, DispatchState, Flag
-from apps.relay.models import Callback, DeclaredOutcome, Delivery, Dispatch, Job, Omission, Rejection, TimeLimit
-from apps.relay.policy import UNDISPATCHED_EVENTS, Wishes, is_answered, silent_hours, worst_bucket
+from apps.relay.models import (
+    Acknowledgement,
+    Callback,
+    DeclaredOutcome,
+    Delivery,
+    Dispatch,
+    Job,
+    Omission,
+    Rejection,
+    TimeLimit,
+)
+from apps.relay.policy import RED, UNDISPATCHED_EVENTS, Wishes, is_answered, silent_hours, worst_bucket
 from apps.relay.superseding import superseded_sql
 
 # What is said to have happened lately.
@@ -266,6 +276,11 @@ class Round:
         return max((each for each in seconds if each is not None), default=None)
 
     @property
+    def acknowledged(self) -> list[tuple[Job, Acknowledgement]]:
+        """What oncalls say of its red jobs, in order."""
+        return [(job, said) for job in self.current if job.bucket in RED for said in job.acknowledgements.all()]
+
+    @property
     def asks_for_nothing(self) -> bool:
         """Whether nobody is asked to run something: it only tells that a pull request was closed."""
         return not is_answered(self.dispatch.delivery.event, self.dispatch.delivery.action)
@@ -298,6 +313,7 @@ class Round:
 
 def _rounds(dispatches: QuerySet[Dispatch]) -> QuerySet[Dispatch]:
     jobs = with_superseded(Job.objects.order_by("workflow", "job_name", "run_attempt", "pk"))
+    jobs = jobs.prefetch_related("acknowledgements")
     related = dispatches.select_related("delivery", "repository__platform").defer("delivery__body")
     related = related.alias(left_at=Coalesce("sent_at", "created_at")).annotate(sent_level=level_then("left_at"))
     return related.prefetch_related(Prefetch("jobs", queryset=jobs, to_attr="answers"))

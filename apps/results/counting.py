@@ -6,7 +6,7 @@ hub inferred, or that a newer push cut short, has no known end. A dispatch belon
 """
 
 from apps.relay.counted import INFORMATIONAL, cancelled_by_push_sql, own_bucket_sql
-from apps.relay.policy import UNANSWERED
+from apps.relay.policy import RED, UNANSWERED
 from apps.relay.superseding import NOT_HELD, superseded_sql
 from apps.results.metrics import ANSWERS, BUCKETS, COUNTS, ENDED, UPSTREAM_COUNTS
 from apps.results.upstream import MEANT, TEST_REPOSITORY
@@ -43,6 +43,9 @@ _CURRENT = "COUNT(*) FILTER (WHERE NOT superseded AND NOT by_push AND {})"
 _RATED = f"bucket <> '{INFORMATIONAL}'"
 _TIMED = f"{_RATED} AND said <> 'timed_out' AND completed_at IS NOT NULL AND start_seen_at IS NOT NULL"
 _FIRST = f"COUNT(*) FILTER (WHERE run_attempt = 1 AND NOT by_push AND NOT unheard AND {_RATED} AND {{}})"
+# An end that somebody has to look at, whatever took its place since; not one that is as declared.
+_RED = ", ".join(f"'{bucket.value}'" for bucket in RED)
+_IS_RED = f"said IN ({_RED}) AND bucket NOT IN ('success', '{INFORMATIONAL}') AND NOT unheard"
 _SUMS = {
     **{
         bucket: _CURRENT.format(f"bucket = '{bucket}' AND NOT unheard")
@@ -59,6 +62,7 @@ _SUMS = {
     "overrun": _CURRENT.format(f"{_TIMED} AND completed_at - start_seen_at > make_interval(secs => %(overrun)s)"),
     "queued": "COUNT(queue)",
     "queue_seconds": "COALESCE(SUM(queue), 0)",
+    "red": f"COUNT(*) FILTER (WHERE {_IS_RED})",
     "last_callback_at": "MAX(GREATEST(first_seen_at, start_heard_at, completed_at))",
 }
 # What a maintainer's declaration does for us, upstream does for one repository by the names of its jobs.
@@ -86,7 +90,12 @@ assert set(_UPSTREAM) == set(UPSTREAM_COUNTS)
 # Counts of what a day has nothing of: all 0. It has no last callback.
 _NUMBERS = (*(name for name in _SUMS if name != "last_callback_at"), *_ANSWERS, *_UPSTREAM)
 _RUNS = ("runs", "upstream_runs")
-_COLUMNS = ("last_callback_at", *_NUMBERS, *_RUNS)
+_COLUMNS = ("last_callback_at", *_NUMBERS, *_RUNS, "acknowledged")
+# Of each red end that an oncall acknowledged, the seconds until the first who did.
+_ACKNOWLEDGED = f"""COALESCE(
+    ARRAY_AGG(GREATEST(0, EXTRACT(EPOCH FROM acknowledged_at - ended_at))::int ORDER BY acknowledged_at - ended_at, id)
+        FILTER (WHERE {_IS_RED} AND acknowledged_at IS NOT NULL), ARRAY[]::int[]
+) AS acknowledged"""
 _CLOSED = ", ".join(f"('{event}', '{action}')" for event, action in UNANSWERED)
 
 # A job also tells on the day on which its dispatch went out, and on that to which its run belongs.
@@ -143,6 +152,9 @@ _DAYS_AND_JOBS = f"""{_DAYS}, seen AS (
         j.reported_started_at, j.reported_completed_at, 'absurd_times' = ANY(j.flags) AS is_absurd,
         CASE WHEN NOT 'late_start' = ANY(j.flags) THEN j.start_seen_at END AS start_seen_at,
         CASE WHEN NOT 'inferred' = ANY(j.flags) THEN j.completed_at END AS completed_at,
+        j.completed_at AS ended_at, CASE WHEN j.bucket IN ({_RED}) THEN (
+            SELECT MIN(at) FROM relay_acknowledgement WHERE job_id = j.id
+        ) END AS acknowledged_at,
         'unheard' = ANY(j.flags) AS unheard, 'red_apart' = ANY(j.flags) AS red_apart,
         {_QUEUE} AS queue, COALESCE(d.is_late, false) AS is_late,
         {_UPSTREAM_QUEUE} AS upstream_queue, {_UPSTREAM_RUN} AS upstream_seconds,
@@ -188,7 +200,7 @@ WITH {_DAYS_AND_JOBS}, run AS (
 ), runs AS MATERIALIZED (
     SELECT repository_id, day, scope, ARRAY_AGG(seconds ORDER BY seconds) AS seconds FROM run GROUP BY 1, 2, 3
 ), counted AS MATERIALIZED (
-    SELECT repository_id, day, scope, {_OF_JOBS}
+    SELECT repository_id, day, scope, {_OF_JOBS}, {_ACKNOWLEDGED}
     FROM job JOIN day USING (repository_id, day)
     GROUP BY 1, 2, 3
 ), told AS (
@@ -218,7 +230,8 @@ WITH {_DAYS_AND_JOBS}, run AS (
 )
 INSERT INTO results_dayfigures (repository_id, day, scope, {", ".join(_COLUMNS)}, counted_at)
 SELECT repository_id, day, scope, last_callback_at, {", ".join(f"COALESCE({name}, 0)" for name in _NUMBERS)},
-    {", ".join(f"COALESCE({name}.seconds, ARRAY[]::int[])" for name in _RUNS)}, %(now)s
+    {", ".join(f"COALESCE({name}.seconds, ARRAY[]::int[])" for name in _RUNS)},
+    COALESCE(acknowledged, ARRAY[]::int[]), %(now)s
 FROM told_of LEFT JOIN counted USING (repository_id, day, scope) LEFT JOIN upstream USING (repository_id, day, scope)
     LEFT JOIN answers USING (repository_id, day, scope) LEFT JOIN runs USING (repository_id, day, scope)
     LEFT JOIN upstream_runs USING (repository_id, day, scope)
@@ -245,6 +258,8 @@ JOB_COLUMNS = {
     "first_seen_us": "(EXTRACT(EPOCH FROM first_seen_at) * 1000000)::bigint",
     "start_us": "(EXTRACT(EPOCH FROM start_seen_at) * 1000000)::bigint",
     "completed_us": "(EXTRACT(EPOCH FROM completed_at) * 1000000)::bigint",
+    "ended_us": "(EXTRACT(EPOCH FROM ended_at) * 1000000)::bigint",
+    "acknowledged_us": "(EXTRACT(EPOCH FROM acknowledged_at) * 1000000)::bigint",
     "queue_us": "(queue * 1000000)::bigint",
 }
 DISPATCH_COLUMNS = {

@@ -119,6 +119,12 @@ _RUNS = dict.fromkeys((kind.key for kind in KINDS), OTHER) | {
     "rerun": "is what is counted; later attempts are left out",
     **dict.fromkeys(("cancelled_by_push", "inferred", "unheard", "late"), "its run is left out"),
 }
+_RED = {kind.key: OUT for kind in KINDS} | {
+    "rerun": "counts: an end of its own, whatever came after",
+    **dict.fromkeys(("inferred", "contradicted", "red_apart"), PART),
+    "late": OTHER,
+    "unexpected": "counts where it failed or timed out",
+}
 _ANSWERS = dict.fromkeys((kind.key for kind in KINDS), "an answer, as any end") | {
     "rerun": "one dispatch, one answer",
     "inferred": "no answer",
@@ -250,5 +256,31 @@ METRICS: tuple[Metric, ...] = (
         of="dispatches whose answer is due",
         clock=SERVER,
         kinds=_ANSWERS,
+    ),
+    Metric(
+        key="acknowledge_seconds_p50",
+        title="Time to acknowledge, median",
+        unit="seconds",
+        counts="job",
+        definition="From a red end to the first oncall who acknowledged it, by the hub's clock. The exact median over "
+        "those that were; what nobody acknowledged has no time. No criterion reads it.",
+        numerator="the median of their times, the lower of two middle values",
+        denominator="red ends that an oncall acknowledged",
+        of="red ends that were acknowledged",
+        clock=SERVER,
+        kinds=_RED,
+    ),
+    Metric(
+        key="acknowledged_rate",
+        title="Red jobs acknowledged",
+        unit="share",
+        counts="job",
+        definition="Red ends that an oncall acknowledged. Red is what failed, timed out or is contradicted, by any "
+        "attempt. No criterion reads it.",
+        numerator="red ends that an oncall acknowledged",
+        denominator="red ends",
+        of="red ends",
+        clock=NO_CLOCK,
+        kinds=_RED,
     ),
 )

@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from apps.relay.counted import INFORMATIONAL
+from apps.relay.policy import RED
 from apps.results.counting import DISPATCH_COLUMNS, DISPATCH_ROWS, JOB_COLUMNS, JOB_ROWS
 from apps.results.metrics import BUCKETS, ENDED, OVERRUN_SECONDS, Counted
 from apps.results.services import parameters
@@ -84,6 +85,12 @@ def _day(jobs: list[Row], dispatches: list[Row], runs: list[int]) -> Counted:
         and job["completed_us"] is not None
         and job["start_us"] is not None
     ]
+    red = [
+        job
+        for job in jobs
+        if job["said"] in RED and job["bucket"] not in ("success", INFORMATIONAL) and not job["unheard"]
+    ]
+    waited = sorted(max(0, job["acknowledged_us"] - job["ended_us"]) for job in red if job["acknowledged_us"])
     queued = [job["queue_us"] for job in jobs if job["queue_us"] is not None]
     return Counted(
         buckets=buckets,
@@ -96,6 +103,8 @@ def _day(jobs: list[Row], dispatches: list[Row], runs: list[int]) -> Counted:
         overrun=sum(1 for microseconds in timed if microseconds > OVERRUN_SECONDS * _SECOND),
         queued=len(queued),
         queue_seconds=_seconds(sum(queued)),
+        red=len(red),
+        acknowledged=tuple(map(_seconds, waited)),
         sent=len(dispatches),
         answered=sum(1 for dispatch in dispatches if dispatch["answered"]),
         undecided=sum(1 for dispatch in dispatches if not dispatch["answered"] and dispatch["open"]),

@@ -39,7 +39,7 @@ UPSTREAM_COUNTS = (
 # Dispatches, by the day on which they were sent.
 ANSWERS = ("sent", "answered", "undecided")
 # The other sums of Counted.
-COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_seconds", *PARTS, *ANSWERS)
+COUNTS = ("first_ended", "first_success", "timed", "overrun", "queued", "queue_seconds", "red", *PARTS, *ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Counted:
     ended. `timed` are ended jobs whose run time the hub knows, timeouts left out; `overrun` those of them over three
     hours. `queued` are first attempts with a known queue time. `runs` holds one end-to-end time a run. Of the
     dispatches `sent` that ask for an answer, `answered` had a final callback, and of `undecided` nobody can say yet.
+    `red` are all ends, of whatever attempt, that somebody has to look at; `acknowledged` holds, of each of them that an
+    oncall acknowledged, the time from its end to the first who did.
     `upstream_*` is what upstream's own formulas read.
     """
 
@@ -64,6 +66,7 @@ class Counted:
     overrun: int = 0
     queued: int = 0
     queue_seconds: int = 0
+    red: int = 0
     superseded_by_push: int = 0
     as_declared: int = 0
     listed_apart: int = 0
@@ -71,6 +74,7 @@ class Counted:
     answered: int = 0
     undecided: int = 0
     runs: tuple[int, ...] = ()
+    acknowledged: tuple[int, ...] = ()
     upstream_jobs: int = 0
     upstream_success: int = 0
     upstream_timed_out: int = 0
@@ -102,6 +106,7 @@ def add(parts: Iterable[Counted]) -> Counted:
         buckets={bucket: sum(part.buckets.get(bucket, 0) for part in parts) for bucket in BUCKETS},
         **{name: sum(getattr(part, name) for part in parts) for name in (*COUNTS, *UPSTREAM_COUNTS)},
         runs=tuple(itertools.chain.from_iterable(part.runs for part in parts)),
+        acknowledged=tuple(itertools.chain.from_iterable(part.acknowledged for part in parts)),
         upstream_runs=tuple(itertools.chain.from_iterable(part.upstream_runs for part in parts)),
     )
 
@@ -127,6 +132,8 @@ def figures(counted: Counted) -> dict[str, Figure]:
         "e2e_seconds_p50": Figure(median(counted.runs), len(counted.runs)),
         "answer_rate": _share(counted.answered, counted.decided),
         "silence_count": silence_count(counted),
+        "acknowledge_seconds_p50": Figure(median(counted.acknowledged), len(counted.acknowledged)),
+        "acknowledged_rate": _share(len(counted.acknowledged), counted.red),
     }
 
 

@@ -67,6 +67,8 @@ class DayFigures(models.Model):
     overrun = models.IntegerField(default=0)
     queued = models.IntegerField(default=0)
     queue_seconds = models.BigIntegerField(default=0)
+    red = models.IntegerField(default=0)
+    acknowledged = ArrayField(models.IntegerField(), default=list)
     runs = ArrayField(models.IntegerField(), default=list)
     sent = models.IntegerField(default=0)
     answered = models.IntegerField(default=0)

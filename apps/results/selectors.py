@@ -109,14 +109,16 @@ def _totals(
         Max("last_callback_at"),
         Max("counted_at"),
         seconds=_all_of("runs", recent),
+        acknowledge_seconds=_all_of("acknowledged", recent),
         upstream_seconds=_all_of("upstream_runs", recent),
         **sums,
     )
-    for pk, last_callback_at, counted_at, seconds, upstream_seconds, *numbers in found:
+    for pk, last_callback_at, counted_at, seconds, acknowledge_seconds, upstream_seconds, *numbers in found:
         sum_of = dict(zip(_SUMS, numbers, strict=True))
         counted = Counted(
             buckets={bucket: sum_of.pop(bucket) for bucket in BUCKETS},
             runs=_numbers(seconds),
+            acknowledged=_numbers(acknowledge_seconds),
             upstream_runs=_numbers(upstream_seconds),
             **sum_of,
         )
@@ -145,12 +147,13 @@ def day_counts(
     if repository_ids is not None:
         rows = rows.filter(repository__in=list(repository_ids))
     counts: dict[int, dict[datetime.date, Counted]] = defaultdict(dict)
-    columns = ("repository_id", "day", "runs", "upstream_runs", *_SUMS)
-    for pk, day, runs, upstream_runs, *numbers in rows.values_list(*columns).iterator(5_000):
+    columns = ("repository_id", "day", "runs", "acknowledged", "upstream_runs", *_SUMS)
+    for pk, day, runs, acknowledged, upstream_runs, *numbers in rows.values_list(*columns).iterator(5_000):
         sum_of = dict(zip(_SUMS, numbers, strict=True))
         counts[pk][day] = Counted(
             buckets={bucket: sum_of.pop(bucket) for bucket in BUCKETS},
             runs=tuple(runs),
+            acknowledged=tuple(acknowledged),
             upstream_runs=tuple(upstream_runs),
             **sum_of,
         )

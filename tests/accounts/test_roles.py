@@ -21,7 +21,9 @@ QUARANTINE, OPENS = Permission.QUARANTINE_CHANGE, Permission.PROMOTION_OPEN
 RULES = {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE, Permission.POLICY_CHANGE, Permission.WAIVER_GRANT}
 RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE, Permission.PROMOTION_OPEN, Permission.PROMOTION_DECIDE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
-DECLARE = Permission.OUTCOME_DECLARE
+ANSWER = Permission.NOTICE_ANSWER
+DECLARE, CALENDAR = Permission.OUTCOME_DECLARE, Permission.CALENDAR_DECLARE
+ACKNOWLEDGE = Permission.JOB_ACKNOWLEDGE
 REPORT, TAKE_DOWN = Permission.REPORT_VIEW_PRIVATE, Permission.REPORT_REMOVE
 MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE, Permission.ADMIN_VIEW
 
@@ -29,10 +31,14 @@ MEMBERSHIP, USER, TABLES = Permission.MEMBERSHIP_CHANGE, Permission.USER_CHANGE,
 def test_each_role_has_exactly_these_permissions() -> None:
     assert {role: (set(row.permissions), set(row.own_platforms)) for role, row in ROLES.items()} == {
         Role.VISITOR: (set(), set()),
-        Role.VENDOR_MEMBER: (set(), {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE, OPENS}),
+        Role.VENDOR_MEMBER: (
+            set(),
+            {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, ACKNOWLEDGE, REPORT, QUARANTINE}
+            | {OPENS},
+        ),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
-            | {REPORT, TAKE_DOWN, DECLARE, QUARANTINE, *RULES},
+            | {REPORT, TAKE_DOWN, DECLARE, CALENDAR, QUARANTINE, *RULES},
             set(),
         ),
         Role.OPERATOR: (
@@ -41,7 +47,20 @@ def test_each_role_has_exactly_these_permissions() -> None:
         ),
         Role.ADMIN: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, PROPOSAL, REJECTION, COMPONENT, TABLES, HEALTH, USER}
-            | {LIST, CHECK, RELAY, PIPELINE, TRANSFER, REPORT, TAKE_DOWN, DECLARE, QUARANTINE, *RULES, *OUTBOX},
+            | {
+                LIST,
+                CHECK,
+                RELAY,
+                PIPELINE,
+                TRANSFER,
+                REPORT,
+                TAKE_DOWN,
+                DECLARE,
+                CALENDAR,
+                QUARANTINE,
+                *RULES,
+                *OUTBOX,
+            },
             set(),
         ),
     }
@@ -58,7 +77,19 @@ def test_maintainer_operator_and_admin_are_granted() -> None:
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_membership_gives_what_the_vendor_members_row_says(permission: Permission) -> None:
-    own = {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, LIMIT, REPORT, QUARANTINE, OPENS}
+    own = {
+        PRIVATE,
+        REJECTION,
+        MEMBERSHIP,
+        PARTICIPATION,
+        CALENDAR,
+        ANSWER,
+        LIMIT,
+        ACKNOWLEDGE,
+        REPORT,
+        QUARANTINE,
+        OPENS,
+    }
     assert allows_on_own_platform(permission) is (permission in own)
 
 

@@ -50,6 +50,7 @@ WORDS = {
     "passed", "error", "lost", "xpassed", "flaky", "skipped", "xfailed",
     "proposed", "in_force", "release_proposed", "released", "expired", "vanished", "declined", "unclear",
     "met", "not met", "no result", "ok", "broken", "pass", "fail", "unknown",
+    "met_again", "demoted", "lifted", "undone", "confirmed",
     "satisfied", "unsatisfied", "quarantined", "overridden", "missing", "errored", "excluded",
 }  # fmt: skip
 
@@ -58,6 +59,7 @@ def test_the_status_table_names_every_state_with_a_known_tone() -> None:
     assert set(STATUS) == WORDS
     assert {tone for tone, _shape in STATUS.values()} == set(TONES)
     good = {"success", "accepted", "merged", "ready", "passed", "released", "met", "ok", "pass", "satisfied"}
+    good |= {"met_again", "undone"}
     assert {word for word, (tone, _shape) in STATUS.items() if tone == "good"} == good
 
 

@@ -113,6 +113,16 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/repositories/{repository}/promote/", (MAINTAINER,)),
         Look("/repositories/{repository}/promote/", (VENDOR,), status=403),
     ),
+    "platforms/<slug:slug>/calendar/": (Look("/platforms/{private_platform}/calendar/", (VENDOR, MAINTAINER)),),
+    "notices/": (Look("/notices/", (VISITOR,)),),
+    "notices/<uuid:public_id>/": (Look("/notices/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),),
+    "downgrades/": (Look("/downgrades/", (VISITOR,)),),
+    "downgrades/<uuid:public_id>/": (
+        Look("/downgrades/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),
+    ),
+    "repositories/<str:owner>/<str:name>/downgrade/": (
+        Look("/repositories/{repository}/downgrade/", (VENDOR,), status=403),
+    ),
     "breakers/": (Look("/breakers/", (VISITOR,)),),
     "breakers/<uuid:public_id>/": (Look("/breakers/{trip}/", (VISITOR, MAINTAINER)),),
     "policy/versions/": (Look("/policy/versions/", (VISITOR, MAINTAINER)),),

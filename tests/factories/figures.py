@@ -12,6 +12,7 @@ def counted(row: DayFigures) -> Counted:
         buckets={bucket: getattr(row, bucket) for bucket in BUCKETS},
         **{name: getattr(row, name) for name in (*COUNTS, *UPSTREAM_COUNTS)},
         runs=tuple(row.runs),
+        acknowledged=tuple(row.acknowledged),
         upstream_runs=tuple(row.upstream_runs),
     )
 

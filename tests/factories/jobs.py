@@ -5,9 +5,10 @@ import hashlib
 import itertools
 from typing import Any
 
+from apps.accounts.models import User
 from apps.platforms.models import Repository
 from apps.relay.enums import Answer, Bucket, DeliveryState, DispatchState, JobStatus
-from apps.relay.models import Callback, Delivery, Dispatch, Job, Rejection
+from apps.relay.models import Acknowledgement, Callback, Delivery, Dispatch, Job, Rejection
 from apps.relay.policy import BUCKETS
 
 _numbers = itertools.count(1)
@@ -79,6 +80,12 @@ def callback(
         claims=claims or {},
         body_digest=hashlib.sha256(str(next(_numbers)).encode()).hexdigest(),
     )
+
+
+def acknowledgement(about: Job, by: User, *, at: datetime.datetime, **fields: Any) -> Acknowledgement:
+    """What an oncall said of a red job."""
+    said = {"reason": "the driver", "expected_at": at + datetime.timedelta(hours=1), "by_label": by.username}
+    return Acknowledgement.objects.create(job=about, by=by, at=at, **(said | fields))
 
 
 def rejection(repository: Repository | None = None, **fields: Any) -> Rejection:

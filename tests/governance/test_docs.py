@@ -32,7 +32,19 @@ def limits() -> str:
     return rows(["limit", "about", "it is", "ships as", "may be"], lines)
 
 
-PAGE = Document("governance.md", criteria, handling, limits)
+def notice_ends() -> str:
+    from apps.levels.falling_policy import NOTICE_ENDS
+
+    return rows(["it ends", "by", "when"], [[state.label, end.by, end.when] for state, end in NOTICE_ENDS.items()])
+
+
+def downgrade_ends() -> str:
+    from apps.levels.falling_policy import DOWNGRADE_ENDS
+
+    return rows(["it ends", "by", "when"], [[state.label, end.by, end.when] for state, end in DOWNGRADE_ENDS.items()])
+
+
+PAGE = Document("governance.md", criteria, handling, limits, notice_ends, downgrade_ends)
 
 
 def test_the_tables_are_those_of_the_code() -> None:

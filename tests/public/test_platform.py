@@ -105,6 +105,8 @@ def test_every_figure_stands_with_what_it_rests_on(client: Client) -> None:
         ("15 min upstream's formula: no data", "4 runs that ended"),
         ("100.0 %", "1 of 1 dispatches whose answer is due"),
         ("0", "0 of 1 dispatches whose answer is due"),
+        ("no data", "0 red ends that were acknowledged"),
+        ("0.0 %", "0 of 2 red ends"),
     ]
 
 
@@ -234,7 +236,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         job(repository, "success", dispatch=dispatch(repository))
     first = made["acme/torch-0"].platform
     Repository.objects.update(platform=first)
-    with django_assert_num_queries(21):
+    with django_assert_num_queries(24):
         page = Page(client.get(f"/platforms/{first.slug}/"))
     assert (len(page.tables["jobs-head"]), len(page.tables["history"])) == (rows, 2 * rows)
 

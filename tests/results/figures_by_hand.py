@@ -32,7 +32,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Row:
-    """One job. `reported` are the downstream's own times; `end` None: it still runs."""
+    """One job. `reported` are the downstream's own times; `end` None: it still runs; `acknowledged`: by an oncall."""
 
     dispatch: str
     name: str
@@ -44,6 +44,7 @@ class Row:
     leg: str = ""
     flags: tuple[str, ...] = ()
     reported: tuple[float, float | None] | None = None
+    acknowledged: float | None = None
 
 
 DISPATCHES = (
@@ -62,7 +63,7 @@ DISPATCHES = (
 
 JOBS = (
     Row("A", "build", 10, 40, reported=(11, 39)),
-    Row("A", "test", 20, 50, "failure", flags=("red_apart",)),
+    Row("A", "test", 20, 50, "failure", flags=("red_apart",), acknowledged=60),
     Row("A", "test", 100, 130, attempt=2),
     Row("A", "lint", 10, 10, "skipped", "neutral"),
     Row("A", "style", 10, 12, "neutral"),
@@ -72,14 +73,14 @@ JOBS = (
     Row("B", "build", 5, 35, "cancelled"),
     Row("C", "build", 40, 60, "cancelled"),
     Row("D", "slow", 1, 200),
-    Row("D", "hung", 5, 365, "timed_out", flags=("inferred",), reported=(5, None)),
-    Row("E", "hung", 5, 365, "timed_out", flags=("inferred", "unheard"), reported=(5, None)),
-    Row("F", "meant to fail", 10, 20, "failure"),
+    Row("D", "hung", 5, 365, "timed_out", flags=("inferred",), reported=(5, None), acknowledged=385),
+    Row("E", "hung", 5, 365, "timed_out", flags=("inferred", "unheard"), reported=(5, None), acknowledged=366),
+    Row("F", "meant to fail", 10, 20, "failure", acknowledged=21),
     Row("F", "meant to fail too", 10, 20),
     Row("F", "says nothing", 10, 20, "failure"),
     Row("G", "build", 10, 20),
     Row("J", "build", 5, None),
-    Row("K", "flaky", 10, 30, "failure", flags=("red_apart",)),
+    Row("K", "flaky", 10, 30, "failure", flags=("red_apart",), acknowledged=75),
 )
 
 DECLARED = {"meant to fail": "failure", "meant to fail too": "failure", "says nothing": "informational"}
@@ -118,6 +119,10 @@ OURS = {
     # All but I; of E and J nobody can say; H did not answer.
     "answer_rate": (7 / 8, 8, 7),
     "silence_count": (1, 8, 1),
+    # A's first test after 10 minutes, D hung after 20, K flaky after 45; not E, which is unheard, nor F, as declared.
+    "acknowledge_seconds_p50": (20 * 60, 3, None),
+    # Those, A lie and A ops b are red.
+    "acknowledged_rate": (3 / 5, 5, 3),
 }
 
 UPSTREAM = {
@@ -136,4 +141,6 @@ UPSTREAM = {
     "e2e_seconds_p50": (30 * 60, 7, None),
     "answer_rate": None,
     "silence_count": None,
+    "acknowledge_seconds_p50": None,
+    "acknowledged_rate": None,
 }

@@ -21,7 +21,8 @@ from apps.results.metrics import BUCKETS, Counted, add, pass_rate
 from apps.results.models import DayFigures
 from apps.results.selectors import platform_windows
 from tests.factories.figures import counted, of_jobs, of_rows
-from tests.factories.listing import listed
+from tests.factories.jobs import acknowledgement
+from tests.factories.listing import listed, user
 
 pytestmark = pytest.mark.django_db
 NOON = datetime.datetime(2026, 11, 30, 12, tzinfo=datetime.UTC)
@@ -130,6 +131,7 @@ def test_a_day_with_everything_in_it(kestrel: Repository) -> None:
             overrun=1,
             queued=7,
             queue_seconds=(2 + 5 + 3 + 4 + 1 + 1 + 1) * 60,
+            red=3,
             # Longest queue, and from the first start to the last end; the run that still runs has none.
             runs=((1 + 10) * 60, (5 + 364 - 2) * 60),
         )
@@ -148,8 +150,24 @@ def test_a_later_attempt_supersedes_its_job_and_no_other(kestrel: Repository) ->
         timed=2,
         queued=2,
         queue_seconds=120,
+        red=1,
         runs=((1 + 5) * 60,),
     )
+
+
+def test_red_ends_count_whatever_took_their_place_and_how_soon_an_oncall_spoke(kestrel: Repository) -> None:
+    run, olga, pia = Run(kestrel), user(), user()
+    first = run.job("test", 1, 6, "failure")
+    run.job("test", 20, 30, attempt=2)
+    second = run.job("lying", 1, 11, "contradicted")
+    run.job("build", 1, 11, "cancelled")
+    acknowledgement(first, olga, at=at(16))
+    acknowledgement(first, pia, at=at(8) + datetime.timedelta(milliseconds=500))
+    # It ended anew after the word that it is seen.
+    acknowledgement(second, olga, at=at(10))
+    sums = count(kestrel)["pull_request"]
+    assert (sums.red, sums.acknowledged) == (2, (0, 121))
+    assert sums.buckets == buckets(success=1, contradicted=1, cancelled=1, superseded=1)
 
 
 def test_legs_of_one_attempt_all_count(kestrel: Repository) -> None:

@@ -19,8 +19,8 @@ from apps.results.metrics import BUCKETS as ALL_BUCKETS
 from apps.results.metrics import PULL_REQUESTS
 from apps.results.selectors import repository_window
 from apps.results.services import recount
-from tests.factories.jobs import job
-from tests.factories.listing import listed
+from tests.factories.jobs import acknowledgement, job
+from tests.factories.listing import listed, user
 from tests.factories.pages import Page
 from tests.results import figures_by_hand as by_hand
 
@@ -41,6 +41,7 @@ def at(minutes: float) -> datetime.datetime:
 def make(repository: Repository) -> None:
     """The fixture's rows of one repository."""
     sent: dict[str, Dispatch] = {}
+    oncall = user()
     for number, one in enumerate(by_hand.DISPATCHES, start=100):
         delivery = Delivery.objects.create(
             delivery_id=f"d-{one.name}",
@@ -63,7 +64,7 @@ def make(repository: Repository) -> None:
     for row in by_hand.JOBS:
         ended = row.end is not None
         told = row.reported or (row.start, row.end)
-        Job.objects.create(
+        made = Job.objects.create(
             repository=repository,
             dispatch=sent[row.dispatch],
             delivery_id=f"d-{row.dispatch}",
@@ -83,6 +84,8 @@ def make(repository: Repository) -> None:
             reported_started_at=at(told[0]),
             reported_completed_at=at(told[1]) if told[1] is not None else None,
         )
+        if row.acknowledged is not None:
+            acknowledgement(made, oncall, at=at(row.acknowledged))
     for name, outcome in by_hand.DECLARED.items():
         DeclaredOutcome.objects.create(
             repository=repository,

@@ -19,6 +19,8 @@ COUNTED = Counted(
     queued=10,
     queue_seconds=600,
     runs=(30, 10, 20, 40),
+    red=7,
+    acknowledged=(300, 60),
     sent=30,
     answered=19,
     undecided=5,
@@ -36,6 +38,8 @@ def test_every_figure_of_one_window() -> None:
         "e2e_seconds_p50": Figure(20, 4),
         "answer_rate": Figure(0.76, 25, 19),
         "silence_count": Figure(6, 25, 6),
+        "acknowledge_seconds_p50": Figure(60, 2),
+        "acknowledged_rate": Figure(2 / 7, 7, 2),
     }
 
 
@@ -50,6 +54,8 @@ def test_nothing_is_no_data_never_zero() -> None:
         "e2e_seconds_p50": Figure(None, 0),
         "answer_rate": Figure(None, 0, 0),
         "silence_count": Figure(None, 0, 0),
+        "acknowledge_seconds_p50": Figure(None, 0),
+        "acknowledged_rate": Figure(None, 0, 0),
     }
     running = Counted(buckets={"in_progress": 3})
     assert metrics.pass_rate(running) == Figure(None, 0, 0)
@@ -88,6 +94,8 @@ _counted = st.builds(
     queued=_counts,
     queue_seconds=_counts,
     runs=st.lists(_counts, max_size=5).map(tuple),
+    red=_counts,
+    acknowledged=st.lists(_counts, max_size=5).map(tuple),
 )
 
 

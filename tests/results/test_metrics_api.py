@@ -56,6 +56,8 @@ def test_every_figure_stands_with_its_window_and_rows(client: Client, acme: Repo
         "e2e_seconds_p50": 600,
         "answer_rate": None,
         "silence_count": None,
+        "acknowledge_seconds_p50": None,
+        "acknowledged_rate": 0.0,
         "parts": {"superseded_by_push": 0, "as_declared": 0, "listed_apart": 0},
         "buckets": dict.fromkeys(BUCKETS, 0) | {"success": 2, "failure": 1, "in_progress": 1},
         "rows": 4,

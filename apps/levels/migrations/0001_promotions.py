@@ -10,7 +10,7 @@ from django.db import migrations, models
 FINAL = "".join(
     [
         """
-CREATE FUNCTION levels_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION levels_promotion_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'rows of % are never changed: % is refused', TG_TABLE_NAME, TG_OP
         USING ERRCODE = 'integrity_constraint_violation';
@@ -18,8 +18,8 @@ END $$;
 """,
         *(
             f"""
-CREATE TRIGGER {table}_refuse BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION levels_refuse();
-CREATE TRIGGER {table}_refuse_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION levels_refuse();
+CREATE TRIGGER {table}_refuse BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION levels_promotion_refuse();
+CREATE TRIGGER {table}_refuse_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION levels_promotion_refuse();
 ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_refuse;
 ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_refuse_truncate;
 """
