@@ -17,7 +17,7 @@ from apps.core.clock import now
 from apps.core.models import Alarm, Wakeup
 from apps.gate.models import BreakerTrip, Override
 from apps.governance.models import Proposal
-from apps.levels.models import Promotion
+from apps.levels.models import Downgrade, FallNotice, Promotion
 from apps.platforms.members import create_invitation
 from apps.platforms.models import AllowlistAlarm, AllowlistEdit, Demotion, Platform, Repository, Transfer, UpstreamFile
 from apps.platforms.participation import announce_window
@@ -32,6 +32,7 @@ from apps.quarantine.sweep import expire
 from apps.relay.adoption import DifferenceKind
 from apps.relay.enums import Answer, Bucket
 from apps.relay.models import (
+    Acknowledgement,
     Commit,
     CommitLookup,
     DeclaredOutcome,
@@ -70,7 +71,7 @@ CLAIMS = {"repository": "acme/torch", "ref": "refs/heads/main", "job_workflow_re
 class Field:
     """What was made, for tests to name."""
 
-    vendor: User  # speaks for Zephyr NPU, and proposed something that was returned
+    vendor: User  # speaks for Zephyr NPU, and proposed something that was returned; an oncall of Acme
     maintainer: User
     operator: User
     admin: User
@@ -103,6 +104,9 @@ class Field:
             "returned": self.returned.public_id,
             "override": Override.objects.earliest("pk").public_id,
             "promotion": Promotion.objects.earliest("pk").public_id,
+            "notice": FallNotice.objects.earliest("pk").public_id,
+            "downgrade": Downgrade.objects.earliest("pk").public_id,
+            "red_job": Acknowledgement.objects.earliest("pk").job.public_id,
             "trip": BreakerTrip.objects.earliest("pk").public_id,
             "draft": PolicyDraft.objects.get(state="open").public_id,
             "person": self.vendor.public_id,
@@ -143,7 +147,7 @@ def grow() -> Field:
     """Make it, through the real services."""
     moment = now()
     people = {
-        "vendor": user(username="vera", email="vera@zephyr.example"),
+        "vendor": user(username="vera", github_login="vera", email="vera@zephyr.example"),
         "maintainer": user(Role.MAINTAINER, username="mona"),
         "operator": user(Role.OPERATOR, username="otto"),
         "admin": user(Role.ADMIN, username="ada"),
@@ -151,7 +155,7 @@ def grow() -> Field:
     vendor = people["vendor"]
     made = listed(
         {
-            "acme/torch": (2, {"oncalls": ("zoe", "yann")}),
+            "acme/torch": (2, {"oncalls": ("zoe", "yann", "vera")}),
             "zephyr/torch": 1,
             "kestrel/torch": (3, {"device": "kestrel", "oncalls": ("kim",)}),
             "quartz/torch": 2,

@@ -62,7 +62,11 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "pr/<int:number>/": (Look("/pr/{pull_request}/", (VISITOR,)),),
     "commit/<str:sha>/": (Look("/commit/{sha}/", (VISITOR,)),),
-    "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"),),
+    "jobs/<uuid:public_id>/": (Look("/jobs/{job}/"), Look("/jobs/{red_job}/", (VISITOR, VENDOR))),
+    "jobs/<uuid:public_id>/acknowledge/": (
+        Look("/jobs/{red_job}/acknowledge/", (VENDOR,)),
+        Look("/jobs/{red_job}/acknowledge/", (MAINTAINER,), status=403),
+    ),
     "reports/<uuid:public_id>/": (
         Look("/reports/{report}/"),
         Look("/reports/{waiting_report}/", (VISITOR,)),
@@ -115,12 +119,11 @@ PAGES: dict[str, tuple[Look, ...]] = {
     ),
     "platforms/<slug:slug>/calendar/": (Look("/platforms/{private_platform}/calendar/", (VENDOR, MAINTAINER)),),
     "notices/": (Look("/notices/", (VISITOR,)),),
-    "notices/<uuid:public_id>/": (Look("/notices/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),),
+    "notices/<uuid:public_id>/": (Look("/notices/{notice}/"),),
     "downgrades/": (Look("/downgrades/", (VISITOR,)),),
-    "downgrades/<uuid:public_id>/": (
-        Look("/downgrades/00000000-0000-0000-0000-000000000000/", (VISITOR,), status=404),
-    ),
+    "downgrades/<uuid:public_id>/": (Look("/downgrades/{downgrade}/"),),
     "repositories/<str:owner>/<str:name>/downgrade/": (
+        Look("/repositories/kestrel/torch/downgrade/", (MAINTAINER,)),
         Look("/repositories/{repository}/downgrade/", (VENDOR,), status=403),
     ),
     "breakers/": (Look("/breakers/", (VISITOR,)),),

@@ -9,11 +9,21 @@ from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.core.models import Round
 from apps.gate.models import BreakerTrip, Override, StoredVerdict
+from apps.governance.models import NightlyEvaluation
 from apps.governance.nights import evaluate_field
 from apps.governance.waiving import grant_waiver
 from apps.levels.bundle import hash_of, packed
 from apps.levels.freezing import freeze
-from apps.levels.models import Approval, EvidenceBundle, Objection, Promotion
+from apps.levels.models import (
+    Approval,
+    Downgrade,
+    EvidenceBundle,
+    FallNotice,
+    NoticeAnswer,
+    Objection,
+    Promotion,
+    WayBack,
+)
 from apps.platforms.models import NameChange, Participation, Repository, UpstreamFile
 from apps.policies.selectors import policy_at
 from apps.policies.services import change_draft, open_draft
@@ -24,7 +34,7 @@ from apps.quarantine.services import propose, put_in_force
 from apps.quarantine.upstream_sync import Taken, take
 from apps.quarantine.upstream_words import name_word
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
-from tests.factories.jobs import days_ago
+from tests.factories.jobs import acknowledgement, days_ago, job
 from tests.factories.listing import TESTS, user
 from tests.factories.policies import edited, policy_in_force
 from tests.factories.reports import report
@@ -56,6 +66,7 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     _gate(repository)
     policy_in_force(at, limits={"dwell_days": 4})
     _judged(repository)
+    _falling(repository)
     _disabled_upstream()
     _rising(repository)
 
@@ -92,6 +103,43 @@ def _judged(repository: Repository) -> None:
     draft = open_draft(title="A shorter queue", by=by, now=now())
     values = edited(policy_at(now()), L3_rise_avg_queue_seconds="1200", L4_rise_avg_queue_seconds="1200")
     change_draft(draft=draft, title=draft.title, values=values, expected_revision=1, now=now())
+
+
+def _falling(repository: Repository) -> None:
+    """A notice whose deadline has passed, with an answer; a temporary downgrade; a way back; a red job that an oncall
+    acknowledged."""
+    opened, by = days_ago(20), user(username="oncall")
+    criterion = "L2.stay.silent_days"
+    evaluation = NightlyEvaluation.objects.filter(repository=repository, use="stay").latest("day")
+    rows = [row for row in evaluation.results if row["criterion"] == criterion]
+    given = {"calendar": "DE", "deadline_at": days_ago(6)}
+    notice = FallNotice.objects.create(
+        repository=repository,
+        level=2,
+        criteria=[criterion],
+        figures=[{"day": f"{opened:%Y-%m-%d}", "policy": 0, "results": rows}],
+        way_back="Meets Days without an answer < 7 days, in 4 nights in a row.",
+        dwell_days=4,
+        policy_number=0,
+        opened_at=opened,
+        event_seq=3,
+        **given,
+    )
+    NoticeAnswer.objects.create(
+        notice=notice, by=by, by_label=by.username, text="New boards\nare on their way.", at=now()
+    )
+    Downgrade.objects.create(
+        repository=repository,
+        level_from=3,
+        level_to=2,
+        reason="It blocks what it should not.",
+        by_label="ada",
+        at=opened,
+        event_seq=4,
+        **given,
+    )
+    WayBack.objects.create(repository=repository, level=3, criteria=[criterion], since=opened, event_seq=5)
+    acknowledgement(job(repository, "failure", job_name="test-red"), by, at=days_ago(2))
 
 
 def _gate(repository: Repository) -> None:

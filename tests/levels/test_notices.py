@@ -47,7 +47,7 @@ def opened(found: Scene) -> FallNotice:
 def told(action: str) -> list[str]:
     """Who was written to about the newest event of an action, in order of their names."""
     event = Event.objects.filter(action=action).latest("seq")
-    return sorted(one.user.username for one in Notice.objects.filter(event_seq=event.seq).select_related("user"))
+    return sorted(Notice.objects.filter(event_seq=event.seq).values_list("user__username", flat=True))
 
 
 def decide(notice: FallNotice, by: User, **values: Any) -> Event:
