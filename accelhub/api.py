@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
+from apps.gate.replay_views import ReplayView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
@@ -58,6 +59,7 @@ urlpatterns = [
     path("compare/", CompareView.as_view(), name="compare"),
     path("regressions/", RegressionList.as_view(), name="regressions"),
     path("gate/", GateView.as_view(), name="gate"),
+    path("gate/replay/", ReplayView.as_view(), name="gate_replay"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),
