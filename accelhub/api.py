@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
+from apps.gate.replay_views import ReplayView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.levels.api import OpenPromotion, PromotionList, PromotionVerb, PromotionView
@@ -83,6 +84,7 @@ urlpatterns = [
     path("downgrades/<uuid:public_id>/", DowngradeView.as_view(), name="downgrade"),
     path("downgrades/<uuid:public_id>/<str:verb>/", DowngradeVerb.as_view(), name="downgrade_verb"),
     path("repositories/<str:owner>/<str:name>/downgrade/", MakeDowngrade.as_view(), name="make_downgrade"),
+    path("gate/replay/", ReplayView.as_view(), name="gate_replay"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),
     path("quarantines/<uuid:public_id>/<str:verb>/", VerbView.as_view(), name="quarantine_verb"),

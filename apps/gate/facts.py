@@ -58,7 +58,7 @@ def facts_of(
     """
     if not questions:
         return []
-    rows = _Rows(questions, base_commits, frozenset(as_blocking), None if only is None else frozenset(only))
+    rows = Rows(questions, base_commits, frozenset(as_blocking), None if only is None else frozenset(only))
     return [rows.facts(question) for question in questions]
 
 
@@ -68,8 +68,9 @@ def _holds(row: Any, at: datetime.datetime, start: str, end: str) -> bool:
 
 
 @dataclass
-class _Rows:
-    """Everything that the questions are answered from, by what they ask for."""
+class Rows:
+    """Everything that the questions are answered from, by what they ask for: about these commits any question is then
+    answered in memory, as of any moment up to the latest that was asked about."""
 
     questions: Sequence[Question]
     base_commits: int
@@ -213,6 +214,21 @@ class _Rows:
         self.trips: dict[int, list[BreakerTrip]] = defaultdict(list)
         for trip in BreakerTrip.objects.filter(repository__in=self.ever_blocking, opened_at__lte=self.latest):
             self.trips[trip.repository_id].append(trip)
+
+    # --- more about what was read -------------------------------------------------------------------------------
+
+    def quarantined_later(self, job: int, until: datetime.datetime) -> dict[str, Row]:
+        """Of a failed job's (primary key) red tests those that a list names which came into force after the report and
+        by `until`: by the test's page the list's row."""
+        found: dict[str, Row] = {}
+        for upload in self.uploads[job]:
+            report = upload.report
+            assert report.repository is not None, "reports of jobs are a repository's"
+            lists = self.exclusions[report.repository.platform_id, report.variant]
+            later = [one for one in lists if report.received_at < one.from_at <= until]
+            for test, exclusion in hits(later, [finding.test for finding in self.findings[report.pk]]).items():
+                found[_test_url(test)] = Row(RowKind.QUARANTINE, exclusion.reason, exclusion.url)
+        return found
 
     # --- one question -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.gate import breaker_views, views
+from apps.gate import breaker_views, replay_views, views
 
 app_name = "gate"
 urlpatterns = [
@@ -11,4 +11,5 @@ urlpatterns = [
     path("overrides/<uuid:public_id>/", views.override, name="override"),
     path("breakers/", breaker_views.breakers, name="breakers"),
     path("breakers/<uuid:public_id>/", breaker_views.breaker, name="breaker"),
+    path("repositories/<str:owner>/<str:name>/replay/", replay_views.replayed, name="replay"),
 ]

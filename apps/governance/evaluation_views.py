@@ -23,26 +23,12 @@ from apps.governance.models import Waiver
 from apps.governance.nights import evaluations_of, nights
 from apps.governance.waiving import grant_waiver, holding, waivable, withdraw_waiver
 from apps.platforms.models import Repository
-from apps.platforms.policy import LEVELS, MATURE, OBSERVATION, PUBLIC_FROM, UNLISTED
-from apps.platforms.selectors import may_on_platform, repository_or_404
+from apps.platforms.policy import LEVELS, MATURE, OBSERVATION
+from apps.platforms.selectors import judged_or_404, may_on_platform
 from apps.policies.policy import Use
 from apps.policies.selectors import policy_at
 
 NIGHTS = 14
-
-
-def visible_or_404(owner: str, name: str, user: Any) -> Repository:
-    """A listed repository whose evaluation this user may see. Below L2 that is its platform's members, and who decides
-    about its level: what it says there is private."""
-    repository = repository_or_404(owner, name)
-    if repository.level == UNLISTED:
-        raise Http404
-    decides = user.is_authenticated and user.may(Permission.LEVEL_CHANGE)
-    if repository.level >= PUBLIC_FROM or decides:
-        return repository
-    if not may_on_platform(user, Permission.CALLBACK_VIEW_PRIVATE, repository.platform):
-        raise Http404
-    return repository
 
 
 @public  # below L2, for who may not see it, it does not exist
@@ -51,7 +37,7 @@ def evaluation(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """`/repositories/<owner>/<name>/evaluation/`: each criterion of the next level, and of staying, as of now. POST
     `act` for maintainers: `waive` (`criterion`, `reason`, `until_at`), `withdraw` (`waiver`, `reason`)."""
     user: Any = request.user
-    repository = visible_or_404(owner, name, user)
+    repository = judged_or_404(owner, name, user)
     may_waive = user.is_authenticated and user.may(Permission.WAIVER_GRANT)
     form = WaiverForm(waivable(policy_at(now())))
     if request.method == "POST":
@@ -134,7 +120,7 @@ class EvaluationView(SheetView):
     )
 
     def get(self, request: Request, owner: str, name: str) -> Response:
-        repository = visible_or_404(owner, name, request.user)
+        repository = judged_or_404(owner, name, request.user)
         moment = now()
         found = evaluations_of([repository], now=moment)[repository.pk]
         return Response(

@@ -16,14 +16,13 @@ from apps.core.cursors import listed, read_filters
 from apps.core.errors import Problem
 from apps.core.permissions import Open, Permission
 from apps.core.sheets import SheetView
-from apps.governance.evaluation_views import visible_or_404
 from apps.levels import selectors
 from apps.levels.forms import PromotionFilterForm
 from apps.levels.freezing import Item
 from apps.levels.models import Promotion
 from apps.levels.promoting import REASON_MAX, TEXT_MAX, TITLE_MAX, URL_MAX, open_promotion, standing_of
 from apps.levels.promotion_verbs import OFFERS, offered, perform
-from apps.platforms.selectors import may_on_platform
+from apps.platforms.selectors import judged_or_404, may_on_platform
 from apps.policies.policy import MEASURES
 
 
@@ -89,7 +88,7 @@ class OpenPromotion(APIView):
 
     def post(self, request: Request, owner: str, name: str) -> Response:
         user: Any = request.user
-        repository = visible_or_404(owner, name, user)
+        repository = judged_or_404(owner, name, user)
         if not may_on_platform(user, Permission.PROMOTION_OPEN, repository.platform):
             raise Problem("not_permitted", "Only members of the platform and maintainers open a promotion.")
         form = OpenIn(data=request.data)

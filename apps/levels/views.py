@@ -17,7 +17,6 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Open, Permission
 from apps.core.rendering import render_page
-from apps.governance.evaluation_views import visible_or_404
 from apps.governance.nights import evaluations_of
 from apps.levels import selectors
 from apps.levels.bundle import changes_since
@@ -28,7 +27,7 @@ from apps.levels.promoting import live_evaluation, newest_bundle, open_promotion
 from apps.levels.promotion_policy import PROMOTED_TO
 from apps.levels.promotion_verbs import OFFERS, offered, perform
 from apps.platforms.policy import LEVELS, consequences
-from apps.platforms.selectors import may_on_platform
+from apps.platforms.selectors import judged_or_404, may_on_platform
 from apps.policies.policy import Use
 from apps.policies.selectors import policy_at
 
@@ -50,7 +49,7 @@ def promote(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     """`/repositories/<owner>/<name>/promote/`: open a promotion, for the platform's members and maintainers. It shows
     what is met, and freezes the evidence."""
     user: Any = request.user
-    repository = visible_or_404(owner, name, user)
+    repository = judged_or_404(owner, name, user)
     if not may_on_platform(user, Permission.PROMOTION_OPEN, repository.platform):
         raise PermissionDenied("Only members of the platform and maintainers open a promotion.")
     target = repository.level + 1

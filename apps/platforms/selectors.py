@@ -30,7 +30,7 @@ from apps.platforms.models import (
     Repository,
     UpstreamFile,
 )
-from apps.platforms.policy import STABLE, UNLISTED
+from apps.platforms.policy import PUBLIC_FROM, STABLE, UNLISTED
 from apps.platforms.sync_policy import PUT_BACK_SHOWN_FOR
 
 
@@ -137,6 +137,20 @@ def may_on_platform(user: Any, permission: Permission, platform: Platform) -> bo
     if user.may(permission):
         return True
     return allows_on_own_platform(permission) and Membership.objects.filter(platform=platform, user=user).exists()
+
+
+def judged_or_404(owner: str, name: str, user: Any) -> Repository:
+    """A listed repository of which this user may see how it fares: its evaluation, its replay. Below L2 that is its
+    platform's members, and who decides about its level: what it says there is private."""
+    repository = repository_or_404(owner, name)
+    if repository.level == UNLISTED:
+        raise Http404
+    decides = user.is_authenticated and user.may(Permission.LEVEL_CHANGE)
+    if repository.level >= PUBLIC_FROM or decides:
+        return repository
+    if not may_on_platform(user, Permission.CALLBACK_VIEW_PRIVATE, repository.platform):
+        raise Http404
+    return repository
 
 
 def member_platforms(user: Any) -> QuerySet[Platform]:

@@ -39,7 +39,19 @@ def carried() -> str:
     return rows(["when", "check run"], [[rule.when, rule.then] for rule in CARRIED])
 
 
-PAGE = Document("gate.md", rules, kinds, outcomes, limits, carried)
+def wrong() -> str:
+    from apps.gate.replay_policy import WRONG
+
+    return rows(["a block is wrong", "where"], [[code(why.value), says] for why, says in WRONG.items()])
+
+
+def settled() -> str:
+    from apps.gate.replay_policy import SETTLED
+
+    return rows(["outcome", "the moment that is told"], [[code(one.value), says] for one, says in SETTLED.items()])
+
+
+PAGE = Document("gate.md", rules, kinds, outcomes, limits, carried, settled, wrong)
 
 
 def test_the_tables_are_those_of_the_code() -> None:

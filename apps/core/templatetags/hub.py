@@ -99,6 +99,9 @@ STATUS: dict[str, tuple[str, str]] = {
     "pass": ("good", "●"),
     "fail": ("bad", "■"),
     "unknown": ("quiet", "?"),
+    # what a replay found
+    "blocked": ("bad", "■"),
+    "unanswered": ("quiet", "○"),
     # requirements of the gate
     "satisfied": ("good", "●"),
     "unsatisfied": ("bad", "■"),

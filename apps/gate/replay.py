@@ -1,0 +1,274 @@
+"""Had this repository been blocking for the last days: every head put to the gate's own rules, as things stood then.
+
+A head is looked at from when the hub heard of it until a newer one of its pull request came, or now. That a pull
+request was merged meanwhile ends nothing: had the repository been blocking, it would have waited. A bounded number of
+queries, however many heads; the rest is done in memory.
+"""
+
+import datetime
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from apps.core.errors import Problem
+from apps.gate.enums import BaseState, Effect
+from apps.gate.facts import Question, Rows
+from apps.gate.policy import (
+    JobFact,
+    Part,
+    Requirement,
+    Row,
+    current,
+    own_requirements,
+    part_effect,
+    requirements_of,
+)
+from apps.gate.replay_policy import HOUR, Head, Outcome, Replay, Wrong
+from apps.platforms.models import Repository
+from apps.platforms.policy import PUBLIC_FROM
+from apps.policies.policy import SHIPPED, WINDOW_MAX, Act, Policy
+from apps.policies.selectors import policy_of, versions
+from apps.relay.enums import Bucket, DeliveryState, Flag
+from apps.relay.models import Delivery, Job
+from apps.relay.policy import PULL_REQUEST, is_answered
+
+DAYS = 14
+# What a head keeps of the rows behind what was said of it.
+ROWS_KEPT = 20
+_TOLD = (DeliveryState.FANNED_OUT, DeliveryState.RECEIVED)
+# Outcomes that the gate waits for from the dispatch on.
+_SINCE_SENT = ("missing", "running", "undispatched")
+_NEVER_STARTED = "startup_failure"
+
+
+def replay(repository: Repository, *, days: int = DAYS, now: datetime.datetime) -> Replay:
+    """What the gate would have said of each head of the last `days` whole UTC days, had the repository been blocking.
+    Raises Problem `malformed` where that are less than one or more than the longest window."""
+    if not 1 <= days <= WINDOW_MAX:
+        raise Problem("malformed", f"days: saw {days}, send 1 to {WINDOW_MAX}.", "days")
+    until = now.astimezone(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = until - datetime.timedelta(days=days)
+    asked = _heads(repository, since, until, now)
+    heads: list[Head] = []
+    if asked:
+        maker = _Maker(repository, asked, now)
+        heads = [maker.head(one) for one in asked]
+    return Replay(repository.full_name, since, until, now, tuple(heads))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A head and how long it was the newest of its pull request."""
+
+    pr_number: int
+    sha: str
+    told_at: datetime.datetime
+    ends_at: datetime.datetime
+    is_newest: bool
+
+
+def _heads(
+    repository: Repository, since: datetime.datetime, until: datetime.datetime, now: datetime.datetime
+) -> list[_Asked]:
+    """Heads that the hub was told of in the window, by upstream or by jobs that another relay dispatched."""
+    told = Delivery.objects.filter(
+        event=PULL_REQUEST, state__in=_TOLD, pr_number__isnull=False, received_at__gte=since, received_at__lte=now
+    ).exclude(head_sha="")
+    first: dict[tuple[int, str], datetime.datetime] = {}
+    wanted = told.order_by("received_at", "pk").values_list("pr_number", "head_sha", "action", "received_at")
+    for number, sha, action, at in wanted.iterator(5_000):
+        if number is not None and is_answered(PULL_REQUEST, action):
+            first.setdefault((number, sha), at)
+    relayed = Job.objects.filter(
+        repository=repository, dispatch=None, pr_number__isnull=False, first_seen_at__gte=since, first_seen_at__lte=now
+    ).exclude(head_sha="")
+    heard = relayed.order_by("first_seen_at", "pk").values_list("pr_number", "head_sha", "first_seen_at")
+    for number, sha, at in heard:
+        first.setdefault((number or 0, sha), at)
+    found: list[_Asked] = []
+    newest: dict[int, datetime.datetime] = {}
+    for (number, sha), at in sorted(first.items(), key=lambda item: (item[1], item[0]), reverse=True):
+        if at < until:
+            found.append(_Asked(number, sha, at, newest.get(number, now), number not in newest))
+        newest[number] = at
+    return found[::-1]
+
+
+class _Maker:
+    """Says of each head what the gate would have said."""
+
+    def __init__(self, repository: Repository, asked: list[_Asked], now: datetime.datetime) -> None:
+        self.repository, self.now = repository, now
+        self.policies = sorted(
+            ((version.from_at, policy_of(version)) for version in versions()), key=lambda pair: pair[0]
+        )
+        policies = [SHIPPED, *(policy for _, policy in self.policies)]
+        blocking = frozenset([repository.pk])
+        questions = [Question(one.sha, one.pr_number, now) for one in asked]
+        # As far back as any of the policies looks; each moment's own cuts it.
+        self.rows = Rows(questions, max(one.limits["base_commits"] for one in policies), blocking, blocking)
+        self.jobs = {job.pk: job for jobs in self.rows.jobs.values() for job in jobs}
+
+    def policy(self, at: datetime.datetime) -> Policy:
+        """The policy in force at a moment."""
+        place = bisect_right(self.policies, at, key=lambda pair: pair[0])
+        return self.policies[place - 1][1] if place else SHIPPED
+
+    def part(self, one: _Asked, at: datetime.datetime) -> Part:
+        """Its part of a head as it stood at a moment."""
+        self.rows.bases.base_commits = self.policy(at).limits["base_commits"]
+        facts = self.rows.facts(Question(one.sha, one.pr_number, at))
+        assert facts is not None, "the head was told by then"
+        (part,) = facts.parts
+        return part
+
+    def head(self, one: _Asked) -> Head:
+        """What the gate would have said of a head."""
+        if why := self._private(one.told_at):
+            return self._said(one, one.told_at, Outcome.UNKNOWN, [], first=why)
+        for at in self._moments(one):
+            if (found := self._at(one, at)).outcome in (Outcome.BLOCKED, Outcome.UNKNOWN):
+                return found
+        return self._at(one, one.ends_at)
+
+    def _at(self, one: _Asked, at: datetime.datetime) -> Head:
+        """What it would have said at a moment."""
+        part, policy = self.part(one, at), self.policy(at)
+        if part.left_out:
+            why = f"It was not sent it, so it said nothing: {part.left_out}"
+            return self._said(one, at, Outcome.UNKNOWN, [], first=why)
+        found = requirements_of(part, policy, at)
+        effect = part_effect(found)
+        if effect is Effect.BLOCKS:
+            return self._blocked(one, at, part, found)
+        if effect is Effect.UNKNOWN:
+            return self._said(one, at, Outcome.UNKNOWN, [each for each in found if each.effect is effect])
+        if effect is Effect.WAITS:
+            why = (
+                "Still awaited when the replay was made." if one.is_newest else "Still awaited when a newer head came."
+            )
+            return self._said(one, at, Outcome.UNANSWERED, found, first=why)
+        settled = max(one.told_at, min(_settled(part, found, policy), at))
+        return self._said(one, settled, Outcome.PASSED, found)
+
+    def _private(self, at: datetime.datetime) -> str:
+        """Why nothing that the repository said at a moment can be known."""
+        intervals = self.rows.intervals[self.repository.pk]
+        level = next(
+            (one.level for one in intervals if one.started_at <= at and (one.ended_at is None or one.ended_at > at)), 0
+        )
+        if level >= PUBLIC_FROM:
+            return ""
+        return "It was at L1 then: what it said is not kept as jobs." if level else "It was not listed then."
+
+    def _moments(self, one: _Asked) -> list[datetime.datetime]:
+        """When the gate may have begun to block a head: with an end that is no plain success, with a report of it, once
+        a wait is over, once what let it pass was."""
+        rows, pk = self.rows, self.repository.pk
+        policy = self.policy(one.told_at)
+        waits = {row.hours * HOUR for row in policy.handling.values() if row.act is Act.WAIT and row.then is Act.BLOCK}
+        jobs = [job for job in rows.jobs[one.sha, pk] if job.pr_number == one.pr_number]
+        is_declared = bool(rows.declared[pk])
+        troubled = [
+            job
+            for job in jobs
+            if job.completed_at and (is_declared or {job.bucket, job.conclusion} != {Bucket.SUCCESS.value})
+        ]
+        found = {job.completed_at for job in troubled}
+        for job in troubled:
+            found |= {up.report.parsed_at for up in rows.uploads[job.pk] if up.report.parsed_at}
+        if troubled:
+            found |= {over.withdrawn_at or over.until for over in rows.overrides[one.pr_number]}
+            found |= {trip.closed_at for trip in rows.trips[pk] if trip.closed_at}
+        begins = {*found, one.told_at, *self._sent_at(one)}
+        found |= {begin + wait for begin in begins for wait in waits}
+        return sorted(at for at in found if one.told_at <= at < one.ends_at)
+
+    def _sent_at(self, one: _Asked) -> list[datetime.datetime]:
+        sent = [each for delivery in self.rows.deliveries[one.sha] for each in self.rows.dispatches[delivery.pk]]
+        return [each.sent_at for each in sent if each.sent_at]
+
+    # --- what blocked -------------------------------------------------------------------------------------------
+
+    def _blocked(self, one: _Asked, at: datetime.datetime, part: Part, found: list[Requirement]) -> Head:
+        blocking = [each for each in found if each.effect is Effect.BLOCKS]
+        wrong, rows = self._wrong(one, at, part, blocking)
+        return self._said(one, at, Outcome.BLOCKED, blocking, wrong=wrong, more=rows)
+
+    def _wrong(
+        self, one: _Asked, at: datetime.datetime, part: Part, blocking: list[Requirement]
+    ) -> tuple[tuple[Wrong, ...], list[Row]]:
+        """Why a block was wrong: only where each job that blocks has a reason. What another platform confirms speaks
+        against the change, or against upstream: it is right."""
+        if any(each.is_confirmed for each in blocking):
+            return (), []
+        if not part.jobs:
+            return (Wrong.INFRASTRUCTURE,), []
+        last = self.part(one, self.now)
+        standing = current(last.jobs)
+        policy, counting = self.policy(at), current(part.jobs) + current(part.jobs, only_ended=True)
+        found: dict[Wrong, list[Row]] = {}
+        for job in dict.fromkeys(counting):
+            alone = own_requirements(replace(part, jobs=(job,)), policy, at)
+            if part_effect(alone) is not Effect.BLOCKS:
+                continue
+            reasons = self._excuses(job, standing)
+            if not reasons:
+                return (), []
+            for why, rows in reasons.items():
+                found.setdefault(why, []).extend(rows)
+        return tuple(why for why in Wrong if why in found), [row for rows in found.values() for row in rows]
+
+    def _excuses(self, job: JobFact, standing: list[JobFact]) -> dict[Wrong, list[Row]]:
+        """By reason why one job blocked wrongly, the rows that show it."""
+        found: dict[Wrong, list[Row]] = {}
+        same = [one for one in standing if one.name == job.name]
+        if same and all(one.outcome == Bucket.SUCCESS and one.began_at > job.began_at for one in same):
+            found[Wrong.GREEN_AGAIN] = [one.row for one in same]
+        blocking = [test for test in job.tests if test.quarantine is None and test.base is not BaseState.SAME]
+        later = self.rows.quarantined_later(job.number, self.now) if blocking and job.is_whole else {}
+        if later and all(test.row.url in later for test in blocking):
+            found[Wrong.QUARANTINED] = list(dict.fromkeys(later[test.row.url] for test in blocking))
+        known = self.jobs[job.number]
+        if known.conclusion == _NEVER_STARTED or Flag.INFERRED in known.flags:
+            found[Wrong.INFRASTRUCTURE] = [job.row]
+        return found
+
+    def _said(
+        self,
+        one: _Asked,
+        at: datetime.datetime,
+        outcome: Outcome,
+        found: Iterable[Requirement],
+        *,
+        first: str = "",
+        wrong: tuple[Wrong, ...] = (),
+        more: Iterable[Row] = (),
+    ) -> Head:
+        found = list(found)
+        rows = dict.fromkeys([*(row for each in found for row in each.rows), *more])
+        is_final = outcome in (Outcome.BLOCKED, Outcome.PASSED)
+        return Head(
+            pr_number=one.pr_number,
+            sha=one.sha,
+            told_at=one.told_at,
+            at=at,
+            outcome=outcome,
+            policy_number=self.policy(at).number,
+            sentences=tuple(filter(None, [first, *(each.sentence for each in found)])),
+            rows=tuple(rows)[:ROWS_KEPT],
+            wrong=wrong,
+            hours=round((at - one.told_at) / HOUR, 2) if is_final else None,
+        )
+
+
+def _settled(part: Part, found: list[Requirement], policy: Policy) -> datetime.datetime:
+    """When a part that passes came to that: its last end, or the end of the last wait that is over."""
+    ends = [job.ended_at for job in current(part.jobs) if job.ended_at]
+    sent = part.sent_at or part.asked_at
+    for one in found:
+        row = policy.handling.get(one.outcome)
+        if row is not None and row.act is Act.WAIT:
+            begin = sent if one.outcome in _SINCE_SENT else max(ends, default=sent)
+            ends.append(begin + row.hours * HOUR)
+    return max(ends, default=part.asked_at)
