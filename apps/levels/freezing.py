@@ -5,11 +5,13 @@ import datetime
 from dataclasses import dataclass
 from typing import Any
 
+from apps.gate.replay import DAYS, replay
 from apps.governance.evaluation import DAY, Evaluation, Facts
 from apps.governance.facts import facts_of, notes_of
 from apps.governance.waiving import waivers_of
-from apps.levels.bundle import FORMAT, evaluation_of, table
+from apps.levels.bundle import FORMAT, evaluation_of, exact, table
 from apps.platforms.models import LevelInterval, Repository
+from apps.platforms.policy import MATURE
 from apps.policies.policy import Policy, Use, written
 from apps.policies.selectors import policy_at
 from apps.results.counting import DISPATCH_COLUMNS, JOB_COLUMNS
@@ -72,6 +74,7 @@ def freeze(
             ("level", "from", "until", "imported", "decision"),
         ),
         "facts": _facts(facts),
+        "replay": _replay(repository, target, policy, now),
         "reports": _reports(repository, first, now),
         "evidence": [dataclasses.asdict(item) for item in items],
         "waivers": waivers_of([repository], now=now).get(repository.pk, {}),
@@ -84,6 +87,14 @@ def freeze(
         "results": [result.written() for result in evaluation.results],
     }
     return bundle, evaluation
+
+
+def _replay(repository: Repository, target: int, policy: Policy, now: datetime.datetime) -> dict[str, Any] | None:
+    """What blocking would have done lately: part of every promotion to L4, which lets a repository block."""
+    if target != MATURE:
+        return None
+    asked = [row.window_days for row in policy.of(target, Use.RISE) if row.measure == "wrongly_blocked_rate"]
+    return exact(replay(repository, days=max([DAYS, *asked]), now=now).written())
 
 
 def _facts(facts: Facts) -> dict[str, Any]:
@@ -104,9 +115,6 @@ def _facts(facts: Facts) -> dict[str, Any]:
         "oncalls": list(facts.oncalls),
         "verified": facts.verified,
         "ended": facts.ended,
-        "replayed": None
-        if facts.replayed is None
-        else {day.isoformat(): list(counts) for day, counts in facts.replayed.items()},
         "trips": None if facts.trips is None else {day.isoformat(): count for day, count in facts.trips.items()},
     }
 
