@@ -5,12 +5,13 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, QuerySet
+from django.db.models.functions import TruncDate
 from django.http import Http404
 
 from apps.core.errors import Problem
@@ -196,9 +197,17 @@ def trip_or_404(public_id: uuid.UUID) -> BreakerTrip:
     return found
 
 
-def trips(repository: Repository, since: datetime.datetime, until: datetime.datetime) -> int:
-    """How often a repository's breaker opened in [`since`, `until`): the policy's measure `breaker_trips`."""
-    return BreakerTrip.objects.filter(repository=repository, opened_at__gte=since, opened_at__lt=until).count()
+def trips_by_day(
+    repositories: Iterable[int], *, since: datetime.date, until: datetime.date
+) -> dict[int, dict[datetime.date, int]]:
+    """By repository (primary key, each of those that are asked for) how often its breaker opened, by UTC day, from
+    `since` to `until`: the policy's measure `breaker_trips`."""
+    found: dict[int, dict[datetime.date, int]] = {pk: {} for pk in repositories}
+    of_days = BreakerTrip.objects.filter(repository__in=found).annotate(day=TruncDate("opened_at", tzinfo=datetime.UTC))
+    counted = of_days.filter(day__gte=since, day__lte=until).order_by().values_list("repository", "day")
+    for pk, day, count in counted.annotate(Count("pk")):
+        found[pk][day] = count
+    return found
 
 
 def overrides_found(given: dict[str, Any]) -> QuerySet[Override]:

@@ -59,7 +59,7 @@ class Facts:
     jobs of other scopes. `tenure`: days at each level or above it, those of imported intervals included. `answered_at`:
     its newest callback; `asked_at`: the newest dispatch to it. `pairs`: jobs of which start and end were heard, by day.
     `verified` of `ended` jobs are confirmed by GitHub's record.
-    `replayed`: (pull requests that blocking would have stopped wrongly, pull requests looked at), by day; None: no
+    `replayed`: (pull requests that blocking would have stopped wrongly, those of which it is known), by day; None: no
     replay was made. `trips` of its breaker by day; None: it has none.
     """
 
@@ -323,7 +323,7 @@ def _wrongly_blocked(facts: Facts, criterion: Criterion, later: int) -> Reading:
     days = [counts for day, counts in facts.replayed.items() if first <= day < facts.today]
     wrongly, looked_at = (sum(column) for column in zip(*days, strict=True)) if days else (0, 0)
     if not looked_at:
-        return Reading(None, why=f"no pull request in {criterion.window_days} days")
+        return Reading(None, why=f"no pull request of which it is known in {criterion.window_days} days")
     return Reading(Fraction(wrongly, looked_at), looked_at, "pull requests")
 
 

@@ -1,4 +1,5 @@
-"""What evaluations stand on, read for many repositories at once: a fixed number of queries whatever their number."""
+"""What evaluations stand on, read for many repositories at once: a fixed number of queries whatever their number,
+but for replays: a handful for each repository that is asked for one."""
 
 import datetime
 from collections import defaultdict
@@ -9,9 +10,11 @@ from statistics import median_low
 from django.db.models import Count, F, Max, Min, Q, Sum
 from django.db.models.functions import TruncDate
 
+from apps.gate.replay import replay
+from apps.gate.selectors import trips_by_day
 from apps.governance.evaluation import DAY, Facts, Held, Refusals, days_held
 from apps.platforms.models import LevelInterval, Repository
-from apps.platforms.policy import OBSERVATION, ONBOARDING
+from apps.platforms.policy import MATURE, OBSERVATION, ONBOARDING
 from apps.policies.policy import WINDOW_MAX
 from apps.relay.enums import DispatchState, JobStatus
 from apps.relay.enums import Verdict as Proof
@@ -27,8 +30,11 @@ NOTED_DAYS = 14
 DROP = Fraction(5, 100)
 
 
-def facts_of(repositories: Iterable[Repository], *, now: datetime.datetime) -> dict[int, Facts]:
-    """By repository (primary key), what its criteria read, as of now."""
+def facts_of(
+    repositories: Iterable[Repository], *, now: datetime.datetime, replayed: Mapping[int, int] | None = None
+) -> dict[int, Facts]:
+    """By repository (primary key), what its criteria read, as of now. `replayed`: over how many days a replay is made,
+    by repository; it takes its time, so none is made of others."""
     listed = list(repositories)
     pks = [repository.pk for repository in listed]
     today = now.astimezone(datetime.UTC).date()
@@ -45,6 +51,8 @@ def facts_of(repositories: Iterable[Repository], *, now: datetime.datetime) -> d
     pairs = _pairs([repository.pk for repository in listed if repository.level == ONBOARDING], now)
     refused = _refused(pks, now)
     proven = _proven(pks, today)
+    trips = trips_by_day([one.pk for one in listed if one.level >= MATURE], since=first, until=today)
+    over = replayed or {}
     return {
         repository.pk: Facts(
             today=today,
@@ -60,6 +68,10 @@ def facts_of(repositories: Iterable[Repository], *, now: datetime.datetime) -> d
             refusals=refused[repository.pk],
             verified=proven.get(repository.pk, (0, 0))[0],
             ended=proven.get(repository.pk, (0, 0))[1],
+            replayed=replay(repository, days=over[repository.pk], now=now).by_day()
+            if over.get(repository.pk)
+            else None,
+            trips=trips.get(repository.pk),
         )
         for repository in listed
     }

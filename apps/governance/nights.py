@@ -14,6 +14,9 @@ from apps.platforms.policy import MATURE, OBSERVATION, ONBOARDING
 from apps.policies.policy import Policy, Use
 from apps.policies.selectors import policy_at
 
+# The measure that a replay gives.
+REPLAYED = "wrongly_blocked_rate"
+
 
 def evaluations_of(
     repositories: Iterable[Repository],
@@ -23,10 +26,12 @@ def evaluations_of(
     shown_by: Iterable[str] = (),
 ) -> dict[int, list[Evaluation]]:
     """By repository (primary key): what reaching the next level asks for, then what staying asks for. Under the policy
-    in force, or another one. A fixed number of queries."""
+    in force, or another one. A fixed number of queries, and a replay for each repository of which one is asked."""
     listed = list(repositories)
     policy = policy or policy_at(now)
-    facts, notes, waivers = facts_of(listed, now=now), notes_of(listed, now=now), waivers_of(listed, now=now)
+    replayed = {repository.pk: _replay_days(repository.level, policy) for repository in listed}
+    facts = facts_of(listed, now=now, replayed=replayed)
+    notes, waivers = notes_of(listed, now=now), waivers_of(listed, now=now)
     return {
         repository.pk: [
             evaluate(
@@ -48,6 +53,12 @@ def asked_of(level: int) -> list[tuple[int, Use]]:
     """The levels and uses that are evaluated at a level."""
     rise = [(level + 1, Use.RISE)] if ONBOARDING <= level < MATURE else []
     return rise + ([(level, Use.STAY)] if level >= OBSERVATION else [])
+
+
+def _replay_days(level: int, policy: Policy) -> int:
+    """Over how many days a replay is asked for at a level; 0: by no criterion."""
+    asked = [criterion for reached, use in asked_of(level) for criterion in policy.of(reached, use)]
+    return max((one.window_days for one in asked if one.measure == REPLAYED), default=0)
 
 
 @transaction.atomic

@@ -1,5 +1,6 @@
 """The breaker: when it opens and closes, who cannot open it, and how far a compromised repository gets."""
 
+import datetime
 import json
 import sys
 from typing import Any
@@ -65,8 +66,10 @@ def test_it_opens_where_it_fails_across_unrelated_pull_requests(gate_field: Fiel
     assert body["after"] == {"kind": "pull_requests", "pull_requests": [20, 21, 22, 40], "policy": 0}
     assert Wakeup.objects.filter(topic="breaker_changed", key=str(gate_field.kestrel.pk)).exists()
     assert breaking.sweep(now=hours(1.2)) == 0
-    assert selectors.trips(gate_field.kestrel, hours(0), hours(2)) == 1
-    assert selectors.trips(gate_field.kestrel, hours(2), hours(3)) == 0
+    pk, day = gate_field.kestrel.pk, hours(1).date()
+    assert selectors.trips_by_day([pk], since=day, until=day) == {pk: {day: 1}}
+    later = day + datetime.timedelta(days=1)
+    assert selectors.trips_by_day([pk], since=later, until=later) == {pk: {}}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from apps.accounts.policy import Role
 from apps.audit.models import Event
 from apps.core.clock import now
 from apps.core.errors import Problem
-from apps.governance.models import Notice
+from apps.governance.models import Notice, Waiver
+from apps.governance.waiving import grant_waiver, withdraw_waiver
 from apps.levels.enums import Form, PromotionState
 from apps.levels.freezing import Item
 from apps.levels.models import Approval, Promotion
@@ -28,9 +29,10 @@ from apps.levels.promoting import (
 )
 from apps.levels.promotion_policy import RULES
 from apps.platforms.models import LevelInterval, Repository
+from apps.platforms.services import add_member
 from apps.results.services import count_days
 from tests.factories.jobs import job
-from tests.factories.listing import listed, member_of, user
+from tests.factories.listing import TESTS, listed, member_of, user
 from tests.factories.policies import policy_in_force
 from tests.factories.promotions import CARD, DAY, maintainer, midday, promotion, proven
 
@@ -147,9 +149,6 @@ def test_nobody_about_their_own() -> None:
     repository = proven()
     speaker = maintainer("Third")
     made = promotion(repository, by=vendor)
-    from apps.platforms.services import add_member
-    from tests.factories.listing import TESTS
-
     add_member(platform=repository.platform, user=speaker, actor=TESTS, now=now())
     for person in (vendor, colleague, speaker):
         for act in (approve, decline):
@@ -197,9 +196,23 @@ def test_approvals_see_all() -> None:
     assert standing_of(found, now=now()).counted == 0
 
 
+def _waived() -> Repository:
+    """At L3 with one oncall, where L4 asks for two."""
+    repository = proven(level=3, oncalls=("zoe",))
+    grant_waiver(
+        repository=repository,
+        criterion="L4.rise.oncalls",
+        reason="the second begins in May",
+        until_at=now() + 30 * DAY,
+        by=maintainer(),
+        now=now(),
+    )
+    return repository
+
+
 @pytest.mark.parametrize("why", ["age", "policy", "figures", "waiver"])
 def test_old_evidence_decides_nothing(why: str) -> None:
-    made = promotion(proven(level=3) if why == "waiver" else None)
+    made = promotion(_waived() if why == "waiver" else None)
     later = now()
     if why == "age":
         later = now() + 8 * DAY
@@ -211,11 +224,8 @@ def test_old_evidence_decides_nothing(why: str) -> None:
         spoil(made.repository)
         expected = "Job pass rate: 100 %, met then, now 41.18 %, not met."
     else:
-        from apps.governance.models import Waiver
-        from apps.governance.waiving import withdraw_waiver
-
         withdraw_waiver(waiver=Waiver.objects.get(), reason="too early", by=maintainer(), now=now())
-        expected, later = "Wrongly blocked pull requests: no data, waived then, now no data, no result.", now()
+        expected, later = "Named oncalls: 1, waived then, now 1, not met.", now()
     code, detail = refused(yes, made=made, by=maintainer(), now=later)
     assert (code, expected in detail) == ("evidence_stale", True), detail
     assert level_of(made) == made.target - 1
