@@ -2,6 +2,7 @@
 
 from django.urls import path, re_path
 
+from apps.appeals.api import AppealList, AppealVerbView, AppealView, OpenView
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
@@ -37,6 +38,10 @@ urlpatterns = [
     ),
     path("metrics/", MetricsTable.as_view(), name="metrics_table"),
     path("jobs/", JobList.as_view(), name="jobs"),
+    path("appeals/", AppealList.as_view(), name="appeals"),
+    path("appeals/open/", OpenView.as_view(), name="open_appeal"),
+    path("appeals/<uuid:public_id>/", AppealView.as_view(), name="appeal"),
+    path("appeals/<uuid:public_id>/<str:verb>/", AppealVerbView.as_view(), name="appeal_verb"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
     path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),

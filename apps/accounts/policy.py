@@ -65,6 +65,7 @@ _MAINTAINER = frozenset(
         Permission.RULES_CHANGE,
         Permission.POLICY_CHANGE,
         Permission.WAIVER_GRANT,
+        Permission.APPEAL_DECIDE,
         Permission.OVERRIDE_GRANT,
         Permission.BREAKER_CLOSE,
     }
@@ -83,6 +84,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.LIMIT_CHANGE,
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,
+                Permission.APPEAL_OPEN,
             }
         ),
     ),

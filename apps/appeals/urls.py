@@ -1,7 +1,12 @@
 """Addresses of this room."""
 
-from django.urls.resolvers import URLPattern
+from django.urls import path
+
+from apps.appeals import views
 
 app_name = "appeals"
-
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("appeals/", views.appeals, name="appeals"),
+    path("appeals/new/", views.new, name="new"),
+    path("appeals/<uuid:public_id>/", views.appeal, name="appeal"),
+]

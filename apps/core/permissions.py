@@ -30,6 +30,8 @@ class Permission(enum.StrEnum):
     QUARANTINE_DECIDE = "quarantine:decide"
     RULES_CHANGE = "rules:change"
     WAIVER_GRANT = "waiver:grant"
+    APPEAL_OPEN = "appeal:open"
+    APPEAL_DECIDE = "appeal:decide"
     POLICY_CHANGE = "policy:change"
     OVERRIDE_GRANT = "override:grant"
     BREAKER_CLOSE = "breaker:close"

@@ -104,6 +104,16 @@ EVENT_LETTERS: dict[Action, EventLetter] = {
         "quarantine:quarantine",
         "whoever looks after the test mends it, or what it tests. Its failures count again",
     ),
+    Action.APPEAL_OPENED: EventLetter(
+        "appeals:appeal", "a maintainer of another organisation than the platform's and the decision's decides by then"
+    ),
+    Action.APPEAL_PAUSED: EventLetter("appeals:appeal", "whoever was asked answers; the deadline runs on by itself"),
+    Action.APPEAL_OVERDUE: EventLetter("appeals:appeal", "a maintainer of another organisation decides it"),
+    Action.APPEAL_WITHDRAWN: EventLetter("appeals:appeal", "nobody. What was contested stays as it is"),
+    **dict.fromkeys(
+        (Action.APPEAL_UPHELD, Action.APPEAL_AMENDED, Action.APPEAL_OVERTURNED),
+        EventLetter("appeals:appeal", "nobody. The same rows and the same decision are not appealed twice"),
+    ),
 }
 
 

@@ -19,6 +19,7 @@ from tests.factories.pages import problem, problem_body
 # Changing a line here is a decision about who may do what.
 TABLE_ROOMS = (
     "accounts",
+    "appeals",
     "audit",
     "checks",
     "core",
@@ -109,6 +110,10 @@ ROUTES: dict[str, Access] = {
     "overrides/": Open.PUBLIC,
     "overrides/new/": Permission.OVERRIDE_GRANT,
     "overrides/<uuid:public_id>/": Open.PUBLIC,
+    "appeals/": Open.PUBLIC,
+    # Within, whoever speaks for the platform.
+    "appeals/new/": Open.SIGNED_IN,
+    "appeals/<uuid:public_id>/": Open.PUBLIC,
     "breakers/": Open.PUBLIC,
     "breakers/<uuid:public_id>/": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
@@ -131,6 +136,11 @@ ROUTES: dict[str, Access] = {
     "api/v1/repositories/<str:owner>/<str:name>/declare/": Permission.OUTCOME_DECLARE,
     "api/v1/repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/": Permission.OUTCOME_DECLARE,
     "api/v1/metrics/": Open.PUBLIC,
+    "api/v1/appeals/": Open.PUBLIC,
+    "api/v1/appeals/<uuid:public_id>/": Open.PUBLIC,
+    # Within, whoever speaks for the platform; and maintainers of another organisation.
+    "api/v1/appeals/open/": Open.SIGNED_IN,
+    "api/v1/appeals/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
     "api/v1/jobs/": Open.PUBLIC,
     "api/v1/decisions/": Open.PUBLIC,
     "api/v1/decisions/export.jsonl": Open.PUBLIC,
@@ -197,6 +207,7 @@ TABLES = (
     *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
     *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
     *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),
+    *("appeals/appeal", "appeals/appealedrow"),
     *("relay/mergebase", "relay/huboutage", "relay/misseddelivery", "relay/deliverylog", "relay/unreadlog"),
 )
 ROUTES |= {
@@ -324,6 +335,8 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "api/v1/gate/": 400,
         "overrides/<uuid:public_id>/": 404,
         "breakers/<uuid:public_id>/": 404,
+        "appeals/<uuid:public_id>/": 404,
+        "api/v1/appeals/<uuid:public_id>/": 404,
         "quarantines/<uuid:public_id>/": 404,
         "api/v1/quarantines/<uuid:public_id>/": 404,
         "pr/<int:number>/": 404,
