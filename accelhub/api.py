@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from apps.appeals.api import AppealList, AppealVerbView, AppealView, OpenView
+from apps.appeals.fairness_views import FairnessView
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.governance.evaluation_views import EvaluationView
@@ -42,6 +43,7 @@ urlpatterns = [
     path("appeals/open/", OpenView.as_view(), name="open_appeal"),
     path("appeals/<uuid:public_id>/", AppealView.as_view(), name="appeal"),
     path("appeals/<uuid:public_id>/<str:verb>/", AppealVerbView.as_view(), name="appeal_verb"),
+    path("fairness/", FairnessView.as_view(), name="fairness"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
     path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),

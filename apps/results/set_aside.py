@@ -17,10 +17,12 @@ from apps.platforms.models import Repository
 from apps.relay.models import Job
 from apps.results.counting import JOB_COLUMNS, SET_ASIDE_ROWS
 from apps.results.input_rows import InputRows, count_jobs, recount
-from apps.results.metrics import BUCKETS, COUNTS, PULL_REQUESTS, Counted, Figure, add, figures
+from apps.results.metrics import BUCKETS, COUNTS, PULL_REQUESTS, Counted, add
 from apps.results.models import SetAside
 from apps.results.selectors import day_counts
 from apps.results.services import RepositoryDay, parameters
+from apps.results.sheet import Row as SheetRow
+from apps.results.sheet import rows_of as sheet_rows
 
 # The figures that a job set aside can change.
 OF_JOBS = ("pass_rate", "first_attempt_pass_rate", "timeout_rate", "overrun_rate", "avg_queue_seconds")
@@ -38,10 +40,12 @@ def set_aside(
     )
 
 
-def rows_of(repositories: Iterable[Repository], *, first: datetime.date) -> QuerySet[SetAside]:
-    """What stands aside of these repositories' jobs since a UTC day, with the jobs, the newest first."""
+def rows_of(repositories: Iterable[Repository], *, first: datetime.date, scope: str) -> QuerySet[SetAside]:
+    """What stands aside of these repositories' jobs of a scope since a UTC day, with the jobs, the newest first."""
     start = datetime.datetime.combine(first, _MIDNIGHT)
-    found = SetAside.objects.filter(job__repository__in=list(repositories), job__first_seen_at__gte=start)
+    found = SetAside.objects.filter(
+        job__repository__in=list(repositories), job__first_seen_at__gte=start, job__event_type=scope
+    )
     return found.select_related("job__repository")
 
 
@@ -99,9 +103,8 @@ def recount_less(rows: InputRows, *, first: datetime.date, last: datetime.date) 
 class Beside:
     """One figure as it is, and less the jobs of accepted appeals."""
 
-    name: str
-    raw: Figure
-    less: Figure
+    raw: SheetRow
+    less: SheetRow
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,14 @@ def aside_of(
     One query then, else four."""
     today = now.astimezone(datetime.UTC).date()
     listed, first = list(repositories), today - (days - 1) * _DAY
-    rows = tuple(row for row in rows_of(listed, first=first) if row.job.event_type == scope)
+    rows = tuple(rows_of(listed, first=first, scope=scope))
     if not rows:
         return None
     pks = [repository.pk for repository in listed]
     raw = _whole(day_counts(scope=scope, first=first, last=today, repository_ids=pks))
     aside = _whole(aside_counts(scope=scope, first=first, repository_ids=pks, now=now))
-    before, after = figures(raw), figures(less(raw, aside))
-    return Aside(rows, tuple(Beside(name, before[name], after[name]) for name in OF_JOBS))
+    both = zip(sheet_rows(raw), sheet_rows(less(raw, aside)), strict=True)
+    return Aside(rows, tuple(Beside(*pair) for pair in both if pair[0].metric.key in OF_JOBS))
 
 
 def _whole(counts: Mapping[int, DayCounts]) -> Counted:

@@ -10,7 +10,15 @@ from apps.accounts.policy import Role
 from apps.accounts.services import actor_of
 from apps.appeals.enums import Outcome
 from apps.appeals.models import Appeal
-from apps.appeals.services import Figure, Said, appeal_decision, appeal_figure, decide_appeal, pause_appeal, withdraw_appeal
+from apps.appeals.services import (
+    Figure,
+    Said,
+    appeal_decision,
+    appeal_figure,
+    decide_appeal,
+    pause_appeal,
+    withdraw_appeal,
+)
 from apps.audit.models import Event
 from apps.platforms.models import Platform, Repository
 from apps.platforms.services import change_level
@@ -40,7 +48,9 @@ class Field:
         for number in range(16):
             job(zephyr, "success", at=NOW - (1 + number % 4) * DAY, job_name=f"good-{number}")
         red = [
-            job(zephyr, "timed_out" if number == 3 else "failure", at=NOW - (number + 1) * DAY, job_name=f"red-{number}")
+            job(
+                zephyr, "timed_out" if number == 3 else "failure", at=NOW - (number + 1) * DAY, job_name=f"red-{number}"
+            )
             for number in range(4)
         ]
         made = cls(
@@ -110,7 +120,12 @@ class Field:
         )
 
     def pauses(
-        self, appeal: Appeal, days: int = 2, by: User | None = None, at: datetime.datetime = NOW, revision: int | None = None
+        self,
+        appeal: Appeal,
+        days: int = 2,
+        by: User | None = None,
+        at: datetime.datetime = NOW,
+        revision: int | None = None,
     ) -> Appeal:
         return pause_appeal(
             appeal=appeal,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from apps.accounts.policy import Role
+from apps.accounts.services import actor_of
 from apps.appeals.enums import Outcome, State
 from apps.appeals.models import Appeal, AppealedRow
 from apps.appeals.policy import is_overdue, state_at
@@ -16,7 +17,6 @@ from apps.core.errors import Problem
 from apps.governance.models import Notice
 from apps.platforms.models import Platform, Repository
 from apps.platforms.services import restore_level
-from apps.accounts.services import actor_of
 from apps.results.models import SetAside
 from tests.appeals.field import DAY, HOUR, NOW, Field, organisation
 from tests.factories.jobs import job
@@ -303,6 +303,7 @@ def test_overturning_a_lowering_restores_the_level_at_once(field: Field) -> None
     made = field.contests_decision(lowered)
     field.decides(made)
     field.zephyr.refresh_from_db()
+    assert made.compensation_seq is not None
     restored = Event.objects.get(seq=made.compensation_seq)
     body = body_of(restored)
     assert (field.zephyr.level_code, restored.action, body["summary"], body["evidence"]) == (

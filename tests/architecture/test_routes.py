@@ -114,6 +114,7 @@ ROUTES: dict[str, Access] = {
     # Within, whoever speaks for the platform.
     "appeals/new/": Open.SIGNED_IN,
     "appeals/<uuid:public_id>/": Open.PUBLIC,
+    "fairness/": Open.PUBLIC,
     "breakers/": Open.PUBLIC,
     "breakers/<uuid:public_id>/": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
@@ -141,6 +142,7 @@ ROUTES: dict[str, Access] = {
     # Within, whoever speaks for the platform; and maintainers of another organisation.
     "api/v1/appeals/open/": Open.SIGNED_IN,
     "api/v1/appeals/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
+    "api/v1/fairness/": Open.PUBLIC,
     "api/v1/jobs/": Open.PUBLIC,
     "api/v1/decisions/": Open.PUBLIC,
     "api/v1/decisions/export.jsonl": Open.PUBLIC,
