@@ -2,6 +2,8 @@
 
 from django.urls import path, re_path
 
+from apps.appeals.api import AppealList, AppealVerbView, AppealView, OpenView
+from apps.appeals.fairness_views import FairnessView
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.gate.replay_views import ReplayView
@@ -52,6 +54,11 @@ urlpatterns = [
     path("jobs/", JobList.as_view(), name="jobs"),
     path("jobs/<uuid:public_id>/acknowledgements/", AcknowledgementList.as_view(), name="acknowledgements"),
     path("jobs/<uuid:public_id>/acknowledge/", AcknowledgeView.as_view(), name="acknowledge"),
+    path("appeals/", AppealList.as_view(), name="appeals"),
+    path("appeals/open/", OpenView.as_view(), name="open_appeal"),
+    path("appeals/<uuid:public_id>/", AppealView.as_view(), name="appeal"),
+    path("appeals/<uuid:public_id>/<str:verb>/", AppealVerbView.as_view(), name="appeal_verb"),
+    path("fairness/", FairnessView.as_view(), name="fairness"),
     path("decisions/", DecisionList.as_view(), name="decisions"),
     path("decisions/export.jsonl", ExportView.as_view(), name="decisions_export"),
     path("decisions/checkpoints/", CheckpointList.as_view(), name="checkpoints"),

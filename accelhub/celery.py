@@ -80,6 +80,7 @@ BEAT = [
         "blocking repositories that fail beyond the policy, or have proved themselves",
     ),
     ("apps.gate.tasks.sweep_waiting", 60, "commits of which the gate waits for something that time alone may end"),
+    ("apps.appeals.tasks.remind_overdue", 600, "appeals whose deadline has passed, told once to who may decide"),
     ("apps.governance.tasks.sweep_notices", 30, "e-mails whose task was lost, or whose next attempt is due"),
     ("apps.accounts.tasks.forget_the_expired", 3_600, "sessions that ran out, sign-ins that nobody finished"),
     ("apps.audit.tasks.verify_chain", 300, "the log's chain is proved, and the page says up to where"),

@@ -68,6 +68,7 @@ _MAINTAINER = frozenset(
         Permission.PROMOTION_OPEN,
         Permission.PROMOTION_DECIDE,
         Permission.WAIVER_GRANT,
+        Permission.APPEAL_DECIDE,
         Permission.OVERRIDE_GRANT,
         Permission.BREAKER_CLOSE,
     }
@@ -90,6 +91,7 @@ ROLES: dict[Role, RoleRow] = {
                 Permission.REPORT_VIEW_PRIVATE,
                 Permission.QUARANTINE_CHANGE,
                 Permission.PROMOTION_OPEN,
+                Permission.APPEAL_OPEN,
             }
         ),
     ),

@@ -35,6 +35,8 @@ class Permission(enum.StrEnum):
     PROMOTION_OPEN = "promotion:open"
     PROMOTION_DECIDE = "promotion:decide"
     WAIVER_GRANT = "waiver:grant"
+    APPEAL_OPEN = "appeal:open"
+    APPEAL_DECIDE = "appeal:decide"
     POLICY_CHANGE = "policy:change"
     OVERRIDE_GRANT = "override:grant"
     BREAKER_CLOSE = "breaker:close"

@@ -25,8 +25,9 @@ from apps.governance.waiving import grant_waiver, holding, waivable, withdraw_wa
 from apps.platforms.models import Repository
 from apps.platforms.policy import LEVELS, MATURE, OBSERVATION
 from apps.platforms.selectors import judged_or_404, may_on_platform
-from apps.policies.policy import Use
+from apps.policies.policy import WINDOW_MAX, Use
 from apps.policies.selectors import policy_at
+from apps.results.set_aside import aside_of
 
 NIGHTS = 14
 
@@ -55,6 +56,7 @@ def evaluation(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     context = {
         "repository": repository,
         "evaluations": [(one, LEVELS[one.level], one.use is Use.RISE) for one in found],
+        "aside": aside_of([repository], days=WINDOW_MAX, now=moment),
         "nights": nights(repository, use=Use.STAY, level=repository.level, days=NIGHTS),
         "waivers": list(holding(now=moment).filter(repository=repository)),
         "may_waive": may_waive,

@@ -23,6 +23,7 @@ from apps.relay.selectors import last_callbacks
 from apps.results.metrics import PULL_REQUESTS
 from apps.results.models import Coverage
 from apps.results.selectors import day_counts, scopes_counted
+from apps.results.set_aside import aside_counts, less_by_day
 
 # What is told apart as a changed job set or a drop in executed tests: these days, and as many before them.
 NOTED_DAYS = 14
@@ -33,13 +34,14 @@ DROP = Fraction(5, 100)
 def facts_of(
     repositories: Iterable[Repository], *, now: datetime.datetime, replayed: Mapping[int, int] | None = None
 ) -> dict[int, Facts]:
-    """By repository (primary key), what its criteria read, as of now. `replayed`: over how many days a replay is made,
-    by repository; it takes its time, so none is made of others."""
+    """By repository (primary key), what its criteria read, as of now: raw counts less the jobs of accepted appeals.
+    `replayed`: over how many days a replay is made, by repository; it takes its time, so none is made of others."""
     listed = list(repositories)
     pks = [repository.pk for repository in listed]
     today = now.astimezone(datetime.UTC).date()
     first = today - WINDOW_MAX * DAY
     days = day_counts(scope=PULL_REQUESTS, first=first, last=today - DAY, repository_ids=pks)
+    aside = aside_counts(scope=PULL_REQUESTS, first=first, repository_ids=pks, now=now)
     scopes = scopes_counted(first=first, repository_ids=pks)
     tenure, since = _tenure(pks, now)
     answered = last_callbacks(listed, sees_private=True)
@@ -57,7 +59,7 @@ def facts_of(
         repository.pk: Facts(
             today=today,
             now=now,
-            days=days.get(repository.pk, {}),
+            days=less_by_day(days.get(repository.pk, {}), aside.get(repository.pk, {})),
             has_other_jobs=bool(scopes.get(repository.pk, set()) - {PULL_REQUESTS}),
             tenure=tenure[repository.pk],
             answered_at=answered.get(repository.pk),

@@ -139,6 +139,16 @@ EVENT_LETTERS: dict[Action, EventLetter] = {
     Action.WAY_BACK_REACHED: EventLetter(
         "governance:evaluation", "a member of the platform or a maintainer proposes it", is_by_name=True
     ),
+    Action.APPEAL_OPENED: EventLetter(
+        "appeals:appeal", "a maintainer of another organisation than the platform's and the decision's decides by then"
+    ),
+    Action.APPEAL_PAUSED: EventLetter("appeals:appeal", "whoever was asked answers; the deadline runs on by itself"),
+    Action.APPEAL_OVERDUE: EventLetter("appeals:appeal", "a maintainer of another organisation decides it"),
+    Action.APPEAL_WITHDRAWN: EventLetter("appeals:appeal", "nobody. What was contested stays as it is"),
+    **dict.fromkeys(
+        (Action.APPEAL_UPHELD, Action.APPEAL_AMENDED, Action.APPEAL_OVERTURNED),
+        EventLetter("appeals:appeal", "nobody. The same rows and the same decision are not appealed twice"),
+    ),
 }
 
 

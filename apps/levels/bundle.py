@@ -18,7 +18,8 @@ from apps.gate.replay_policy import Head, Outcome, Replay, Wrong
 from apps.governance.evaluation import Evaluation, Facts, Refusals, days_held, evaluate
 from apps.policies.policy import Contradiction, Use
 from apps.policies.policy import read as read_policy
-from apps.results.input_rows import FORMULAS, InputRows, recount
+from apps.results.input_rows import FORMULAS, InputRows
+from apps.results.set_aside import recount_less
 
 FORMAT = 1
 # So large a bundle may be when it is unpacked: 90 days of a thousand jobs a day are a fifth of it.
@@ -125,7 +126,7 @@ def _facts(bundle: dict[str, Any]) -> Facts:
     return Facts(
         today=now.date(),
         now=now,
-        days=recount(rows, first=first, last=last),
+        days=recount_less(rows, first=first, last=last),
         has_other_jobs=known["has_other_jobs"],
         tenure=days_held(held, now),
         answered_at=_known(known["answered_at"]),

@@ -12,8 +12,9 @@ from django.utils.text import slugify
 
 from apps.audit.enums import Action
 from apps.audit.models import Event
+from apps.audit.selectors import body_of
 from apps.audit.services import Actor, Subject, record
-from apps.core.errors import Problem
+from apps.core.errors import Problem, written
 from apps.core.wakeups import wake
 from apps.platforms import authority, edits
 from apps.platforms.allowlist import DEVICE, EVERY_EVENT, Allowlist, Entry
@@ -21,6 +22,7 @@ from apps.platforms.allowlist_diff import compare
 from apps.platforms.edits import subject_of
 from apps.platforms.models import LevelInterval, Membership, Platform, Repository
 from apps.platforms.policy import (
+    BY_CODE,
     CHECKS_FROM,
     DIRECT_UP_TO,
     LEVELS,
@@ -215,6 +217,39 @@ def promote(
 def put_back_level(repository: Repository, level: int, **facts: Any) -> Event:
     """Set a locked repository's level, whatever the rules of a direct change say: for restoring.restore_level alone."""
     return _set_listing(repository, _Listing.of(repository, level=level), **facts)
+
+
+@transaction.atomic
+def restore_overturned(
+    *, overturned: Event, reason: str, actor: Actor, now: datetime.datetime, evidence: dict[str, Any]
+) -> Event:
+    """Give a repository back the level that a lowering took from it: the one way up to L3 or L4 beside a promotion and
+    upstream's file. Only for an appeal that overturned that very decision, and only while it is what holds.
+
+    Returns the compensating decision. Raises Problem: `malformed` (no reason), `level_transition` (the event lowered no
+    level), `level_stale` (another decision changed the level since), `decision_waits`.
+    """
+    reason = written(reason, "reason", REASON_MAX)
+    body = body_of(overturned)
+    before, after = (BY_CODE.get(body[side].get("level", "")) for side in ("before", "after"))
+    is_lowering = overturned.action == Action.LEVEL_CHANGED and before and after and after.number < before.number
+    if not is_lowering or before is None:
+        raise Problem("level_transition", f"#{overturned.seq} lowered no level: there is none to restore.")
+    locked = Repository.objects.select_for_update().get(public_id=overturned.subject_id)
+    holds = LevelInterval.objects.filter(repository=locked, ended_at=None, event_seq=overturned.seq).exists()
+    if not holds:
+        detail = f"{locked.full_name} is at {locked.level_code} by a later decision than #{overturned.seq}."
+        raise Problem("level_stale", detail)
+    device = locked.device or body["before"].get("device", "")
+    return _decide(
+        locked,
+        _Listing(before.number, device, locked.oncalls, locked.events or sorted(EVERY_EVENT)),
+        actor=actor,
+        now=now,
+        summary=f"{locked.full_name} restored to {before.code}: decision #{overturned.seq} was overturned",
+        reason=reason,
+        evidence=evidence | {"overturned": overturned.seq},
+    )
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,14 @@ from apps.relay import policy as relay_policy
 from apps.relay import selectors as relay_selectors
 from apps.relay.acknowledge_views import acknowledge_form
 from apps.relay.checknames import CONCLUSIONS
+from apps.relay.enums import JobStatus
 from apps.relay.models import Delivery, Job
 from apps.results import figure_table, metrics, report_selectors
 from apps.results import selectors as results_selectors
 from apps.results.coverage import RULES
 from apps.results.formats import limits as upload_limits
 from apps.results.quotas import QUOTAS
+from apps.results.set_aside import aside_of
 
 JOBS_PAGE = 50
 ROUNDS_PAGE = 25
@@ -142,6 +144,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
             (repository, interval) for repository in repositories for interval in repository.level_intervals.all()
         ],
         "figures": figure_rows(found, moment),
+        "aside": aside_of(repositories, days=WINDOW_DAYS, now=moment),
         "window_days": WINDOW_DAYS,
         "outages": missed.outages_since(moment - datetime.timedelta(days=WINDOW_DAYS)),
         "views": VIEWS,
@@ -162,6 +165,7 @@ def platform(request: HttpRequest, slug: str) -> HttpResponse:
         "may_choose": may_on_platform(request.user, Permission.PARTICIPATION_CHANGE, found),
         "may_quarantine": may_on_platform(request.user, Permission.QUARANTINE_CHANGE, found),
         "may_declare_calendar": may_on_platform(request.user, Permission.CALENDAR_DECLARE, found),
+        "is_member": may_on_platform(request.user, Permission.APPEAL_OPEN, found),
         "may_rename": may_on_platform(request.user, Permission.PLATFORM_RENAME, found),
         "now": moment,
     }
@@ -263,6 +267,9 @@ def job(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "check": checks_selectors.check_of(found),
         "acknowledgements": acknowledgements,
         "acknowledge_form": acknowledge_form(found, request.user, acknowledgements),
+        "is_appealable": found.event_type == metrics.PULL_REQUESTS
+        and found.status == JobStatus.COMPLETED
+        and may_on_platform(request.user, Permission.APPEAL_OPEN, found.repository.platform),
         "reports": list(report_selectors.reports_of_job(found, request.user)[:REPORTS_SHOWN]),
         "now": now(),
     }

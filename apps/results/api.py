@@ -18,7 +18,9 @@ from apps.platforms.policy import PUBLIC_FROM
 from apps.platforms.selectors import repository_or_404
 from apps.results.figure_table import KINDS, METRICS, Metric
 from apps.results.metrics import BUCKETS, PARTS, PULL_REQUESTS, SCOPES
+from apps.results.models import SetAside
 from apps.results.selectors import Window, repository_window
+from apps.results.set_aside import aside_of
 
 DAYS, DAYS_MAX = 14, 365
 
@@ -48,8 +50,9 @@ class MetricsView(SheetView):
     jobs of the last `days` days, today included (UTC; 14 where it is left out, at most 365).
 
     200 with the repository's own fields, every figure of METRICS under its name (null: no data), `figures` with unit,
-    rows and numerator of each, `buckets` with counts that sum to `rows`, and `window`. Below L2 nothing is public: then
-    there is no data, with 0 rows. 400 `malformed`; 404.
+    rows and numerator of each, `less_appeals` the same of those that rows of accepted appeals change, without these
+    rows (`set_aside`: job, why, url of the appeal; both empty where none is), `buckets` with counts that sum to `rows`,
+    and `window`. Below L2 nothing is public: then there is no data, with 0 rows. 400 `malformed`; 404.
     """
 
     access = Open.PUBLIC
@@ -63,9 +66,10 @@ class MetricsView(SheetView):
         return Response(_figures_of(repository, _days(request)))
 
     def csv_rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
-        """A line for each figure, then one for each bucket."""
+        """A line for each figure, for each without the rows of accepted appeals, then one for each bucket."""
         about = {"repository": data["full_name"], "from": data["window"]["from"], "to": data["window"]["to"]}
         figures = [about | {"figure": key} | figure for key, figure in data["figures"].items()]
+        figures += [about | {"figure": f"{key}_less_appeals"} | one for key, one in data["less_appeals"].items()]
         rest = {"unit": "rows", "rows": data["rows"], "of": data["window"]["jobs"]}
         rest |= dict.fromkeys(("upstream_value", "upstream_rows", "upstream_part"))
         return figures + [
@@ -91,15 +95,22 @@ def _days(request: Request) -> int:
     return int(text)
 
 
+def _aside(row: SetAside) -> dict[str, Any]:
+    return {"job": row.job.public_id, "why": row.why, "url": settings.BASE_URL + row.url}
+
+
 def _figures_of(repository: Repository, days: int) -> dict[str, Any]:
     today = now().date()
-    window = Window(days)
+    window, aside = Window(days), None
     if repository.level >= PUBLIC_FROM:
         window = repository_window(repository, scope=PULL_REQUESTS, today=today, days=days)
+        aside = aside_of([repository], days=days, now=now())
     return {
         **RepositoryOut(repository).data,
         **{row.metric.key: row.figure.value for row in window.sheet},
         "figures": {row.metric.key: row.as_data() for row in window.sheet},
+        "less_appeals": {one.less.metric.key: one.less.as_data() for one in aside.figures} if aside else {},
+        "set_aside": [_aside(row) for row in aside.rows] if aside else [],
         "buckets": {bucket: window.counted.buckets.get(bucket, 0) for bucket in BUCKETS},
         "parts": {part: getattr(window.counted, part) for part in PARTS},
         "rows": window.counted.rows,

@@ -241,6 +241,7 @@ ON CONFLICT (repository_id, scope, day) DO UPDATE SET counted_at = excluded.coun
 
 # What is behind the figures of one repository and scope: each job as it counts, and each dispatch. Jobs of other days
 # come along where they belong to a run of these days.
+_ASIDE = "EXISTS (SELECT 1 FROM results_setaside a WHERE a.job_id = job.id AND a.since <= %(now)s)"
 JOB_COLUMNS = {
     "day": "day::text",
     "run": "delivery_id || ' ' || run_id",
@@ -261,6 +262,7 @@ JOB_COLUMNS = {
     "ended_us": "(EXTRACT(EPOCH FROM ended_at) * 1000000)::bigint",
     "acknowledged_us": "(EXTRACT(EPOCH FROM acknowledged_at) * 1000000)::bigint",
     "queue_us": "(queue * 1000000)::bigint",
+    "aside": f"({_ASIDE})::int",
 }
 DISPATCH_COLUMNS = {
     "day": "day::text",
@@ -275,4 +277,10 @@ SELECT {", ".join(JOB_COLUMNS.values())} FROM job WHERE scope = %(scope)s ORDER 
 DISPATCH_ROWS = f"""
 WITH {_DAYS}, {_DISPATCHES}
 SELECT {", ".join(DISPATCH_COLUMNS.values())} FROM dispatch WHERE scope = %(scope)s ORDER BY day, delivery
+"""
+# Of these, the jobs that a decision set aside by now, with their repository before the columns.
+SET_ASIDE_ROWS = f"""
+WITH {_DAYS_AND_JOBS}
+SELECT job.repository_id, {", ".join(JOB_COLUMNS.values())} FROM job JOIN day USING (repository_id, day)
+WHERE scope = %(scope)s AND {_ASIDE}
 """

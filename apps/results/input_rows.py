@@ -7,7 +7,7 @@ changed or gone. A test holds the two against each other.
 import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -67,6 +67,17 @@ def recount(rows: InputRows, *, first: datetime.date, last: datetime.date) -> di
 
 
 def _day(jobs: list[Row], dispatches: list[Row], runs: list[int]) -> Counted:
+    return replace(
+        count_jobs(jobs),
+        sent=len(dispatches),
+        answered=sum(1 for dispatch in dispatches if dispatch["answered"]),
+        undecided=sum(1 for dispatch in dispatches if not dispatch["answered"] and dispatch["open"]),
+        runs=tuple(runs),
+    )
+
+
+def count_jobs(jobs: list[Row]) -> Counted:
+    """What rows of jobs count for by themselves: neither runs nor dispatches."""
     current = [job for job in jobs if not job["superseded"] and not job["by_push"]]
     heard = [job for job in current if not job["unheard"]]
     buckets = dict.fromkeys(BUCKETS, 0)
@@ -105,10 +116,6 @@ def _day(jobs: list[Row], dispatches: list[Row], runs: list[int]) -> Counted:
         queue_seconds=_seconds(sum(queued)),
         red=len(red),
         acknowledged=tuple(map(_seconds, waited)),
-        sent=len(dispatches),
-        answered=sum(1 for dispatch in dispatches if dispatch["answered"]),
-        undecided=sum(1 for dispatch in dispatches if not dispatch["answered"] and dispatch["open"]),
-        runs=tuple(runs),
     )
 
 

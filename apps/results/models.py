@@ -18,6 +18,7 @@ from apps.results.models_reports import (
     Upload,
     UploadPart,
 )
+from apps.results.models_set_aside import SetAside
 
 # Django looks for models here.
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Report",
     "ReportFile",
     "SearchedTest",
+    "SetAside",
     "Test",
     "Upload",
     "UploadPart",

@@ -19,6 +19,7 @@ from tests.factories.pages import problem, problem_body
 # Changing a line here is a decision about who may do what.
 TABLE_ROOMS = (
     "accounts",
+    "appeals",
     "audit",
     "checks",
     "core",
@@ -122,6 +123,11 @@ ROUTES: dict[str, Access] = {
     "downgrades/": Open.PUBLIC,
     "downgrades/<uuid:public_id>/": Open.PUBLIC,
     "repositories/<str:owner>/<str:name>/downgrade/": Permission.LEVEL_CHANGE,
+    "appeals/": Open.PUBLIC,
+    # Within, whoever speaks for the platform.
+    "appeals/new/": Open.SIGNED_IN,
+    "appeals/<uuid:public_id>/": Open.PUBLIC,
+    "fairness/": Open.PUBLIC,
     "breakers/": Open.PUBLIC,
     "breakers/<uuid:public_id>/": Open.PUBLIC,
     "people/": Permission.USER_CHANGE,
@@ -148,6 +154,12 @@ ROUTES: dict[str, Access] = {
     "api/v1/repositories/<str:owner>/<str:name>/declare/": Permission.OUTCOME_DECLARE,
     "api/v1/repositories/<str:owner>/<str:name>/declared/<uuid:public_id>/withdraw/": Permission.OUTCOME_DECLARE,
     "api/v1/metrics/": Open.PUBLIC,
+    "api/v1/appeals/": Open.PUBLIC,
+    "api/v1/appeals/<uuid:public_id>/": Open.PUBLIC,
+    # Within, whoever speaks for the platform; and maintainers of another organisation.
+    "api/v1/appeals/open/": Open.SIGNED_IN,
+    "api/v1/appeals/<uuid:public_id>/<str:verb>/": Open.SIGNED_IN,
+    "api/v1/fairness/": Open.PUBLIC,
     "api/v1/jobs/": Open.PUBLIC,
     "api/v1/jobs/<uuid:public_id>/acknowledgements/": Open.PUBLIC,
     "api/v1/jobs/<uuid:public_id>/acknowledge/": Open.SIGNED_IN,
@@ -227,6 +239,7 @@ TABLES = (
     *("platforms/participation", "platforms/maintenancewindow", "platforms/upstreamfile", "platforms/pipeline"),
     *("platforms/namechange", "platforms/transfer", "relay/forward", "relay/intent", "relay/comparison"),
     *("relay/difference", "relay/checklook", "relay/seencheck", "relay/commit", "relay/mainpush"),
+    *("appeals/appeal", "appeals/appealedrow"),
     *("relay/mergebase", "relay/huboutage", "relay/misseddelivery", "relay/deliverylog", "relay/unreadlog"),
 )
 ROUTES |= {
@@ -363,6 +376,8 @@ def test_a_visitor_reads_every_public_page(client: Client, route: str) -> None:
         "api/v1/notices/<uuid:public_id>/": 404,
         "downgrades/<uuid:public_id>/": 404,
         "api/v1/downgrades/<uuid:public_id>/": 404,
+        "appeals/<uuid:public_id>/": 404,
+        "api/v1/appeals/<uuid:public_id>/": 404,
         "quarantines/<uuid:public_id>/": 404,
         "api/v1/quarantines/<uuid:public_id>/": 404,
         "pr/<int:number>/": 404,

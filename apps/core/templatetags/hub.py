@@ -83,6 +83,11 @@ STATUS: dict[str, tuple[str, str]] = {
     "flaky": ("warn", "▲"),
     "skipped": ("quiet", "○"),
     "xfailed": ("info", "◇"),
+    # appeals
+    "paused": ("quiet", "◐"),
+    "upheld": ("info", "◆"),
+    "amended": ("warn", "▲"),
+    "overturned": ("warn", "■"),
     # quarantines
     "proposed": ("info", "◔"),
     "in_force": ("warn", "▲"),
