@@ -36,13 +36,13 @@ DECIDED = tuple(ending.state for ending in ENDINGS.values())
 
 RULES: dict[str, str] = {
     "who appeals": "a member of the platform that the decision or the figure is about",
-    "in time": "within `appeal_days` after the decision; a figure's rows lie in the window that it is over",
+    "in time": "within the days that the policy gives; a figure's rows lie in the window that it is over",
     "once": "a decision, and each row, stands in one appeal; a withdrawn one frees them",
     "official": "the decision and the figure stay in force, raw and unchanged, while the appeal is open",
     "independent": "whoever decides neither speaks for the platform nor made the contested decision, nor is of the "
     "organisation of either",
-    "deadline": "`appeal_working_days` of the platform's calendar; it pauses once, by `appeal_pause_working_days` at "
-    "most, and runs on by itself; overdue is shown and reminded",
+    "deadline": "so many working days of the platform's calendar; it pauses once, and runs on by itself; overdue is "
+    "shown and reminded",
     "accepted": "criteria read the raw figure less accepted rows from then on; both are shown",
     "compensation": "an overturned decision is undone by the compensating decision in the same moment",
 }

@@ -15,6 +15,7 @@ from apps.appeals.policy import state_at
 from apps.audit.models import Event
 from apps.audit.notes import Note
 from apps.core import clock
+from apps.policies.selectors import policy_at
 
 
 def appeals() -> QuerySet[Appeal]:
@@ -54,12 +55,18 @@ def rows_of(appeal: Appeal) -> QuerySet[AppealedRow]:
 
 
 def notes_of_decision(event: Event) -> list[Note]:
-    """Whether a decision is contested, or can be: told on its page. One query where an appeal takes its action."""
+    """Whether a decision is contested, or until when it can be: told on its page. Two queries at most, none of an
+    action that no appeal takes."""
     if event.action not in CONTESTABLE:
         return []
+    moment = clock.now()
     made = Appeal.objects.filter(decision_seq=event.seq).exclude(state=State.WITHDRAWN).first()
-    if made is None:
-        return [Note("kept", "nobody contests it", f"{reverse('appeals:new')}?decision={event.seq}", "appeal it")]
-    state = state_at(made.state, made.paused_until, clock.now())
-    words = f"contested: {state.label}"
-    return [Note(state.value, words, reverse("appeals:appeal", args=[made.public_id]), "the appeal")]
+    if made is not None:
+        state = state_at(made.state, made.paused_until, moment)
+        where = reverse("appeals:appeal", args=[made.public_id])
+        return [Note(state.value, f"contested: {state.label}", where, "the appeal")]
+    until = event.at + datetime.timedelta(days=policy_at(moment).limits["appeal_days"])
+    if until < moment:
+        return []
+    words = f"its platform's members may appeal it until {until:%Y-%m-%d}"
+    return [Note("kept", words, f"{reverse('appeals:new')}?decision={event.seq}", "appeal it")]

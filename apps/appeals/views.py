@@ -24,6 +24,7 @@ from apps.core.errors import Problem
 from apps.core.permissions import Open, Permission
 from apps.core.rendering import render_page
 from apps.platforms.selectors import repository_or_404
+from apps.policies.policy import LIMITS
 from apps.policies.selectors import policy_at
 from apps.relay.models import Job
 from apps.relay.selectors import jobs as public_jobs
@@ -42,7 +43,16 @@ def appeals(request: HttpRequest) -> HttpResponse:
     moment, form = now(), AppealFilterForm(request.GET)
     page = Paginator(selectors.appeals_found(form.given(), now=moment), PAGE).get_page(request.GET.get("page"))
     rows = [_row(one, moment) for one in page.object_list]
-    return render_page(request, "appeals/appeal_list.html", {"form": form, "page": page, "rows": rows, "now": moment})
+    in_force = policy_at(moment).limits
+    context = {
+        "form": form,
+        "page": page,
+        "rows": rows,
+        "rules": policy.RULES.items(),
+        "limits": [(name, row, in_force[name]) for name, row in LIMITS.items() if row.part == "appeals"],
+        "now": moment,
+    }
+    return render_page(request, "appeals/appeal_list.html", context)
 
 
 def _row(one: Appeal, moment: Any) -> tuple[Appeal, State, bool]:

@@ -108,7 +108,8 @@ def test_the_page_the_api_and_its_csv_say_the_same(field: Field, client: Client)
 def test_it_asks_as_often_for_one_platform_as_for_three(
     field: Field, client: Client, platforms: int, path: str, django_assert_num_queries: Any
 ) -> None:
-    listed({f"zephyr{number}/torch": 2 for number in range(platforms)} | {"zephyr/torch": 3}, now=NOW)
+    levels: dict[str, Any] = {f"zephyr{number}/torch": 2 for number in range(platforms)}
+    listed(levels | {"zephyr/torch": 3}, now=NOW)
     field.contests(field.red[0])
     with django_assert_num_queries(10):
         client.get(path)

@@ -50,6 +50,7 @@ class Appeals(RuleBasedStateMachine):
     def attempts(self, act: Any, *args: Any, **values: Any) -> bool:
         self.now += HOUR
         events = Event.objects.count()
+        result: Any = None
         try:
             with transaction.atomic():
                 result = act(*args, at=self.now, **values)
@@ -129,7 +130,7 @@ class Appeals(RuleBasedStateMachine):
 
 @pytest.mark.django_db
 def test_verbs_in_any_order() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Appeals,
         settings=settings(
             max_examples=15,

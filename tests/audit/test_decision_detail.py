@@ -1,5 +1,6 @@
 """`/decisions/<seq>/`: one public decision, whole. What is no decision is not there."""
 
+import datetime
 from typing import Any
 
 import pytest
@@ -30,12 +31,14 @@ def test_a_visitor_reads_the_whole_decision(client: Client) -> None:
         evidence={"runs": 120},
     )
     page = Page(client.get(url(1)))
+    until = event.at + datetime.timedelta(days=30)
     assert page.heading == "acme/torch raised from L1 to L2"
     assert page.facts == {
         "why": {
             "By": "ada (user)",
             "About": "acme/torch (repository)",
             "Reason": "60 days green",
+            "Since then": f"○ its platform's members may appeal it until {until:%Y-%m-%d} appeal it",
             "Evidence: runs": "120",
         },
         "chain": {"Previous hash": GENESIS, "Hash": event.hash, "Chain": "chain not proved yet"},
@@ -77,7 +80,7 @@ def test_a_number_without_an_event_is_not_found(client: Client, seq: int) -> Non
     assert client.get(url(seq)).status_code == 404
 
 
-def test_the_page_takes_two_queries(client: Client, django_assert_num_queries: Any) -> None:
+def test_the_page_takes_four_queries(client: Client, django_assert_num_queries: Any) -> None:
     append()
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         client.get(url(1))

@@ -10,6 +10,7 @@ from django.test.utils import override_settings
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.accounts.services import actor_of, create_api_token, create_organisation, set_organisation
+from apps.appeals.models import Appeal
 from apps.audit import publishing
 from apps.audit.services import Actor
 from apps.core import alarms
@@ -102,6 +103,8 @@ class Field:
             "invitation": self.invitation,
             "waiting": self.waiting.public_id,
             "returned": self.returned.public_id,
+            "open_appeal": Appeal.objects.get(state="open").public_id,
+            "decided_appeal": Appeal.objects.get(state="overturned").public_id,
             "override": Override.objects.earliest("pk").public_id,
             "promotion": Promotion.objects.earliest("pk").public_id,
             "notice": FallNotice.objects.earliest("pk").public_id,

@@ -126,6 +126,16 @@ PAGES: dict[str, tuple[Look, ...]] = {
         Look("/repositories/kestrel/torch/downgrade/", (MAINTAINER,)),
         Look("/repositories/{repository}/downgrade/", (VENDOR,), status=403),
     ),
+    "appeals/": (Look("/appeals/", (VISITOR,)), Look("/appeals/?platform=nobody", (VISITOR,))),
+    "appeals/new/": (
+        Look("/appeals/new/?repository=zephyr/torch", (VENDOR,)),
+        Look("/appeals/new/?repository=zephyr/torch", (MAINTAINER,), status=403),
+    ),
+    "appeals/<uuid:public_id>/": (
+        Look("/appeals/{open_appeal}/", (VISITOR, MAINTAINER)),
+        Look("/appeals/{decided_appeal}/", (VISITOR,)),
+    ),
+    "fairness/": (Look("/fairness/", (VISITOR,)),),
     "breakers/": (Look("/breakers/", (VISITOR,)),),
     "breakers/<uuid:public_id>/": (Look("/breakers/{trip}/", (VISITOR, MAINTAINER)),),
     "policy/versions/": (Look("/policy/versions/", (VISITOR, MAINTAINER)),),

@@ -5,6 +5,8 @@ import datetime
 import json
 
 from apps.accounts.policy import Role
+from apps.appeals.enums import Outcome
+from apps.appeals.services import Figure, Said, appeal_figure, decide_appeal
 from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.core.models import Round
@@ -35,7 +37,7 @@ from apps.quarantine.upstream_sync import Taken, take
 from apps.quarantine.upstream_words import name_word
 from apps.relay.models import CheckLook, Comparison, Delivery, DeliveryLog, Intent, MainPush, SeenCheck, UnreadLog
 from tests.factories.jobs import acknowledgement, days_ago, job
-from tests.factories.listing import TESTS, user
+from tests.factories.listing import TESTS, member_of, user
 from tests.factories.policies import edited, policy_in_force
 from tests.factories.reports import report
 from tests.factories.tests import catalogued
@@ -67,6 +69,7 @@ def the_rest(repository: Repository, delivery: Delivery) -> None:
     policy_in_force(at, limits={"dwell_days": 4})
     _judged(repository)
     _falling(repository)
+    _appealed(repository)
     _disabled_upstream()
     _rising(repository)
 
@@ -140,6 +143,21 @@ def _falling(repository: Repository) -> None:
     )
     WayBack.objects.create(repository=repository, level=3, criteria=[criterion], since=opened, event_seq=5)
     acknowledgement(job(repository, "failure", job_name="test-red"), by, at=days_ago(2))
+
+
+def _appealed(repository: Repository) -> None:
+    """What an appeal that was overturned leaves, and one that is open."""
+    by, decider = member_of(repository.platform), user(Role.MAINTAINER, username="deciding")
+    appeals = [
+        appeal_figure(
+            figure=Figure(repository, "pass_rate", 14),
+            said=Said("flake", "It passed before.", ["https://ci.example/run/1"], [red.public_id]),
+            by=by,
+            now=now(),
+        )
+        for red in (job(repository, "failure", at=days_ago(2), job_name=name) for name in ("open", "done"))
+    ]
+    decide_appeal(appeal=appeals[1], outcome=Outcome.OVERTURN, reason="A flake.", revision=1, by=decider, now=now())
 
 
 def _gate(repository: Repository) -> None:

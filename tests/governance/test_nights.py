@@ -137,7 +137,7 @@ def test_a_night_is_kept_once_and_only_of_what_is_listed(zephyr: Repository) -> 
     }
 
 
-@pytest.mark.parametrize(("repositories", "queries"), [(1, 12), (3, 12)])
+@pytest.mark.parametrize(("repositories", "queries"), [(1, 13), (3, 13)])
 def test_the_whole_field_is_read_with_a_fixed_number_of_queries(repositories: int, queries: int) -> None:
     from apps.governance.nights import evaluations_of
 

@@ -236,7 +236,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         job(repository, "success", dispatch=dispatch(repository))
     first = made["acme/torch-0"].platform
     Repository.objects.update(platform=first)
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(25):
         page = Page(client.get(f"/platforms/{first.slug}/"))
     assert (len(page.tables["jobs-head"]), len(page.tables["history"])) == (rows, 2 * rows)
 

@@ -129,7 +129,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     for _ in range(rows - 1):
         callback(repository)
     client.force_login(member_of(acme))
-    with django_assert_num_queries(30):
+    with django_assert_num_queries(32):
         page = Page(client.get("/platforms/acme-torch/"))
     assert len(page.tables["private"]) == rows
 
