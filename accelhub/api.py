@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.gate.replay_views import ReplayView
+from apps.gate.verbs_api import CloseView, GrantView, TakeBackView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.platforms.api import LevelView, RepositoryDetail, RepositoryList
@@ -59,6 +60,9 @@ urlpatterns = [
     path("compare/", CompareView.as_view(), name="compare"),
     path("regressions/", RegressionList.as_view(), name="regressions"),
     path("gate/", GateView.as_view(), name="gate"),
+    path("overrides/", GrantView.as_view(), name="grant_override"),
+    path("overrides/<uuid:public_id>/withdraw/", TakeBackView.as_view(), name="withdraw_override"),
+    path("breakers/<uuid:public_id>/close/", CloseView.as_view(), name="close_breaker"),
     path("gate/replay/", ReplayView.as_view(), name="gate_replay"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),

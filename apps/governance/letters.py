@@ -104,6 +104,11 @@ EVENT_LETTERS: dict[Action, EventLetter] = {
         "quarantine:quarantine",
         "whoever looks after the test mends it, or what it tests. Its failures count again",
     ),
+    Action.BREAKER_OPENED: EventLetter(
+        "gate:breaker",
+        "the platform mends what fails; runs on main that pass close it, or a maintainer of another organisation",
+    ),
+    Action.BREAKER_CLOSED: EventLetter("gate:breaker", "nobody: its failures block pull requests again"),
 }
 
 
