@@ -14,7 +14,7 @@ from bench.overview import time_page
 DOWNSTREAMS = int(os.environ.get("BENCH_DOWNSTREAMS", "50"))
 RED = int(os.environ.get("BENCH_RED", "100"))
 ROUNDS = 20
-NUMBER = 30
+NUMBER = 37
 SHA = hashlib.md5(f"gate-{NUMBER}".encode(), usedforsecurity=False).hexdigest() + "00000000"
 
 
