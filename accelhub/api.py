@@ -7,6 +7,7 @@ from apps.appeals.fairness_views import FairnessView
 from apps.audit.api import CheckpointList, DecisionList, ExportView
 from apps.gate.api import GateView
 from apps.gate.replay_views import ReplayView
+from apps.gate.verbs_api import CloseView, GrantView, TakeBackView
 from apps.governance.evaluation_views import EvaluationView
 from apps.governance.policy_views import PolicyView
 from apps.levels.api import OpenPromotion, PromotionList, PromotionVerb, PromotionView
@@ -91,6 +92,9 @@ urlpatterns = [
     path("downgrades/<uuid:public_id>/", DowngradeView.as_view(), name="downgrade"),
     path("downgrades/<uuid:public_id>/<str:verb>/", DowngradeVerb.as_view(), name="downgrade_verb"),
     path("repositories/<str:owner>/<str:name>/downgrade/", MakeDowngrade.as_view(), name="make_downgrade"),
+    path("overrides/", GrantView.as_view(), name="grant_override"),
+    path("overrides/<uuid:public_id>/withdraw/", TakeBackView.as_view(), name="withdraw_override"),
+    path("breakers/<uuid:public_id>/close/", CloseView.as_view(), name="close_breaker"),
     path("gate/replay/", ReplayView.as_view(), name="gate_replay"),
     path("quarantines/", QuarantineList.as_view(), name="quarantines"),
     path("quarantines/<uuid:public_id>/", QuarantineView.as_view(), name="quarantine"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 NAMES = ("callbacks", "overview", "fanout")
 # What takes its time: a proof, and full suites of tests.
-ALONE = ("fault", "catalogue", "reports", "questions", "flakes")
+ALONE = ("fault", "catalogue", "reports", "questions", "flakes", "gate", "replay", "nightly")
 
 
 def main(names: list[str]) -> int:

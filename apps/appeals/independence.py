@@ -3,7 +3,7 @@
 from apps.accounts.models import User
 from apps.appeals.models import Appeal
 from apps.core.errors import Problem
-from apps.governance.recusals import recusal_of
+from apps.platforms.recusals import recusal_of
 
 
 def dependence_of(user: User, appeal: Appeal) -> str:

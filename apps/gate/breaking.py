@@ -5,10 +5,12 @@ import json
 from collections import defaultdict
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.accounts.models import User
 from apps.accounts.services import actor_of
 from apps.audit.enums import Action
+from apps.audit.models import Event
 from apps.audit.services import HUB, Actor, Subject, record
 from apps.core.errors import Problem
 from apps.core.ids import public_id
@@ -19,15 +21,15 @@ from apps.gate.facts import Question, facts_of
 from apps.gate.models import BreakerTrip, StoredVerdict
 from apps.gate.overriding import words_of
 from apps.gate.policy import own_requirements
-from apps.gate.recusal import refuse_own
 from apps.gate.selectors import row_out
-from apps.gate.topics import BREAKER_CHANGED, GATE_ASKED
+from apps.gate.topics import BREAKER_CHANGED, BREAKER_SAID, GATE_ASKED
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
+from apps.platforms.recusals import refuse_own
 from apps.policies.policy import Policy
 from apps.policies.selectors import policy_at
 from apps.relay.enums import Bucket, Flag, JobStatus
-from apps.relay.models import Commit, Delivery, Job
+from apps.relay.models import Commit, Delivery, Dispatch, Job
 from apps.relay.policy import PULL_REQUEST
 
 # What a trip keeps of the rows that it stands on, and how far back verdicts are said anew.
@@ -142,7 +144,7 @@ def _open(repository: Repository, found: Trip, policy: Policy, now: datetime.dat
         opened_at=now,
         event_seq=event.seq,
     )
-    _tell(repository, now)
+    _tell(repository, event, now)
 
 
 @transaction.atomic
@@ -150,7 +152,7 @@ def close_breaker(*, trip: BreakerTrip, reason: str, by: User, now: datetime.dat
     """Give a repository its say back before evidence does. Raises Problem: `malformed` (no reason), `recusal`,
     `breaker_stale`."""
     reason = words_of(reason)
-    refuse_own(by, [trip.repository])
+    refuse_own(by, trip.repository.platform)
     _close(trip, by=Closed.DECISION, why=reason, actor=actor_of(by), now=now)
 
 
@@ -158,7 +160,7 @@ def _close(trip: BreakerTrip, *, by: Closed, why: str, actor: Actor, now: dateti
     is_open = BreakerTrip.objects.filter(pk=trip.pk, closed_at=None)
     if is_open.update(closed_at=now, closed_by=by, closed_why=why) != 1:
         raise Problem("breaker_stale", f"The breaker of {trip.repository} is closed already.")
-    record(
+    event = record(
         action=Action.BREAKER_CLOSED,
         actor=actor,
         subject=_subject(trip.public_id, trip.repository),
@@ -168,14 +170,22 @@ def _close(trip: BreakerTrip, *, by: Closed, why: str, actor: Actor, now: dateti
         reason=why,
         now=now,
     )
-    _tell(trip.repository, now)
+    _tell(trip.repository, event, now)
 
 
-def _tell(repository: Repository, now: datetime.datetime) -> None:
-    """In the caller's transaction: check runs follow, and verdicts that its part may decide are said anew."""
+def _tell(repository: Repository, event: Event, now: datetime.datetime) -> None:
+    """In the caller's transaction: check runs follow, people hear of it, and verdicts that its part may decide are said
+    anew."""
     wake(BREAKER_CHANGED, [str(repository.pk)], now=now)
-    about = Job.objects.filter(
-        repository=repository, pr_number__isnull=False, first_seen_at__gte=now - SAID_WITHIN
-    ).values("head_sha")
-    said = StoredVerdict.objects.filter(sha__in=about, at__gte=now - SAID_WITHIN)
+    wake(BREAKER_SAID, [str(event.seq)], now=now)
+    say_anew(repository, now=now)
+
+
+def say_anew(repository: Repository, *, now: datetime.datetime) -> None:
+    """In the caller's transaction, or by itself: verdicts of late that a repository's part may decide are said anew."""
+    since = now - SAID_WITHIN
+    heard = Job.objects.filter(repository=repository, pr_number__isnull=False, first_seen_at__gte=since)
+    sent = Dispatch.objects.filter(repository=repository, delivery__pr_number__isnull=False, created_at__gte=since)
+    about = Q(sha__in=heard.values("head_sha")) | Q(sha__in=sent.values("delivery__head_sha"))
+    said = StoredVerdict.objects.filter(about, at__gte=since)
     wake(GATE_ASKED, sorted(set(said.order_by().values_list("sha", flat=True)[:_AT_ONCE])), now=now)

@@ -5,9 +5,11 @@ and so is not known as it was, is `unknown`: never as if it had passed.
 """
 
 import datetime
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from django.db import connection
@@ -495,10 +497,22 @@ _ROUTES = {
 }
 
 
+# What stands in an address until it is known of what it is.
+_NOBODY = {RowKind.JOB: uuid.UUID(int=0), RowKind.REPORT: uuid.UUID(int=0), RowKind.COMMIT: "0" * 40}
+
+
+@cache
+def _around(kind: RowKind) -> tuple[str, str]:
+    # A commit has thousands of rows: not each is asked of the router.
+    nobody = _NOBODY.get(kind, 0)
+    before, _, after = reverse(_ROUTES[kind], args=[nobody]).partition(str(nobody))
+    return before, after
+
+
 def _url(kind: RowKind, key: object) -> str:
-    return reverse(_ROUTES[kind], args=[key])
+    before, after = _around(kind)
+    return f"{before}{key}{after}"
 
 
 def _test_url(number: int) -> str:
-    # A report may name thousands: not each is asked of the router.
-    return f"{_url(RowKind.TEST, 0).removesuffix('0/')}{number}/"
+    return _url(RowKind.TEST, number)

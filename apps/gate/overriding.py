@@ -12,10 +12,10 @@ from apps.core.errors import Problem
 from apps.core.ids import public_id
 from apps.core.wakeups import wake
 from apps.gate.models import Override
-from apps.gate.recusal import refuse_own
 from apps.gate.topics import GATE_ASKED, GATE_CHANGED
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
+from apps.platforms.recusals import refuse_own
 from apps.policies.selectors import policy_at
 from apps.relay.models import Delivery
 from apps.relay.policy import PULL_REQUEST
@@ -57,7 +57,7 @@ def grant_override(
         raise Problem(
             "malformed", f"repository: {repository} does not block, there is nothing to override.", "repository"
         )
-    refuse_own(by, [repository] if repository else blocking)
+    refuse_own(by, *{one.platform for one in ([repository] if repository else blocking)})
     actor, key = actor_of(by), public_id()
     scope = f"{repository or 'all parts'} on #{pr_number}{f' at {sha[:12]}' if sha else ''}"
     event = record(

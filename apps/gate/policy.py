@@ -419,6 +419,9 @@ def _test_rows(tests: list[RedTest]) -> list[Row]:
 def current(jobs: Iterable[JobFact], *, only_ended: bool = False) -> list[JobFact]:
     """Of each check the jobs that count, whatever the order they came in: the newest run's, by its newest attempts.
     `only_ended`: what still runs gives way to an older end where there is one."""
+    jobs = list(jobs)
+    if len({job.name for job in jobs}) == len(jobs):
+        return sorted(jobs, key=lambda job: (job.name, job.number))  # as most commits are: nothing to choose from
     by_name: dict[str, dict[str, list[JobFact]]] = defaultdict(lambda: defaultdict(list))
     for job in jobs:
         by_name[job.name][job.run].append(job)

@@ -166,7 +166,11 @@ class _Maker:
         a wait is over, once what let it pass was."""
         rows, pk = self.rows, self.repository.pk
         policy = self.policy(one.told_at)
-        waits = {row.hours * HOUR for row in policy.handling.values() if row.act is Act.WAIT and row.then is Act.BLOCK}
+        waits = {
+            name: row.hours * HOUR
+            for name, row in policy.handling.items()
+            if row.act is Act.WAIT and row.then is Act.BLOCK
+        }
         jobs = [job for job in rows.jobs[one.sha, pk] if job.pr_number == one.pr_number]
         is_declared = bool(rows.declared[pk])
         troubled = [
@@ -180,8 +184,9 @@ class _Maker:
         if troubled:
             found |= {over.withdrawn_at or over.until for over in rows.overrides[one.pr_number]}
             found |= {trip.closed_at for trip in rows.trips[pk] if trip.closed_at}
-        begins = {*found, one.told_at, *self._sent_at(one)}
-        found |= {begin + wait for begin in begins for wait in waits}
+        found |= {end + wait for end in found for name, wait in waits.items() if name not in _SINCE_SENT}
+        begins = {one.told_at, *self._sent_at(one)}
+        found |= {begin + waits[name] for begin in begins for name in _SINCE_SENT if name in waits}
         return sorted(at for at in found if one.told_at <= at < one.ends_at)
 
     def _sent_at(self, one: _Asked) -> list[datetime.datetime]:

@@ -40,6 +40,12 @@ def heed_asked(keys: list[str]) -> None:
     look_at_commits.delay(keys)
 
 
+def heed_blocking(keys: list[str]) -> None:
+    """Wake-up handler of `blocking_changed`: wakes the gate for what it said lately, done on the spot."""
+    for repository in Repository.objects.filter(pk__in=[int(key) for key in keys]).order_by("pk"):
+        breaking.say_anew(repository, now=now())
+
+
 @shared_task
 def look_at_jobs(repository_ids: list[int]) -> int:
     """Ask the gate about the commits whose jobs have changed lately."""

@@ -6,6 +6,7 @@ class GovernanceConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.wakeups import register
+        from apps.gate.topics import BREAKER_SAID
         from apps.governance import tasks, topics
         from apps.platforms import topics as platform_topics
         from apps.quarantine.topics import QUARANTINE_BROKEN
@@ -14,3 +15,4 @@ class GovernanceConfig(AppConfig):
         register(platform_topics.DECISION_PUT_BACK, tasks.put_back_proposals)
         register(platform_topics.ALLOWLIST_ALARM, tasks.announce_alarms)
         register(QUARANTINE_BROKEN, tasks.announce_broken)
+        register(BREAKER_SAID, tasks.announce_breakers)

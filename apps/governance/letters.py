@@ -149,6 +149,11 @@ EVENT_LETTERS: dict[Action, EventLetter] = {
         (Action.APPEAL_UPHELD, Action.APPEAL_AMENDED, Action.APPEAL_OVERTURNED),
         EventLetter("appeals:appeal", "nobody. The same rows and the same decision are not appealed twice"),
     ),
+    Action.BREAKER_OPENED: EventLetter(
+        "gate:breaker",
+        "the platform mends what fails; runs on main that pass close it, or a maintainer of another organisation",
+    ),
+    Action.BREAKER_CLOSED: EventLetter("gate:breaker", "nobody: its failures block pull requests again"),
 }
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
@@ -27,6 +27,7 @@ from apps.core import clock, outbox
 from apps.core.backoff import ATTEMPTS_MAX
 from apps.core.permissions import Permission
 from apps.core.wakeups import wake
+from apps.gate.models import BreakerTrip
 from apps.governance.enums import NoticeState, Party, State, Verb
 from apps.governance.letters import EVENT_LETTERS, Letter, alarm_letter, event_letter, letter
 from apps.governance.models import Notice, Transition
@@ -74,6 +75,15 @@ def announce_broken(event_seq: int, *, now: datetime.datetime) -> None:
     task that sends them."""
     event = Event.objects.get(seq=event_seq)
     announce_event(event, readers_of(Quarantine.objects.get(public_id=event.subject_id)), now=now)
+
+
+def announce_breaker(event_seq: int, *, now: datetime.datetime) -> None:
+    """Write the rows for maintainers and for the platform's members, who are told that a breaker opened or closed, by
+    its event of the log, and wake the task that sends them."""
+    event = Event.objects.get(seq=event_seq)
+    platform = BreakerTrip.objects.get(public_id=event.subject_id).repository.platform_id
+    concerned = Q(pk__in=holders(Permission.BREAKER_CLOSE).values("pk")) | Q(memberships__platform=platform)
+    announce_event(event, User.objects.filter(concerned, is_active=True), now=now)
 
 
 def announce_event(event: Event, readers: QuerySet[User], *, now: datetime.datetime) -> None:

@@ -30,6 +30,12 @@ def announce_broken(keys: list[str]) -> None:
         notices.announce_broken(int(key), now=now())
 
 
+def announce_breakers(keys: list[str]) -> None:
+    """Wake-up handler of `breaker_said`: a bounded piece of database work, done on the spot."""
+    for key in keys:
+        notices.announce_breaker(int(key), now=now())
+
+
 @shared_task
 def send_notice(notice_pk: int) -> str | None:
     """Send one e-mail."""

@@ -13,8 +13,8 @@ from apps.audit.enums import Action
 from apps.audit.services import Subject, record
 from apps.core.errors import Problem, written
 from apps.governance.models import Waiver
-from apps.governance.recusals import refuse_own
 from apps.platforms.models import Repository
+from apps.platforms.recusals import refuse_own
 from apps.policies.policy import Policy
 from apps.policies.selectors import policy_at
 

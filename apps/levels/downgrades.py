@@ -14,7 +14,6 @@ from apps.core.errors import Problem, written
 from apps.core.ids import public_id
 from apps.core.workdays import deadline, named
 from apps.governance.notices import announce_event
-from apps.governance.recusals import refuse_own
 from apps.levels.falling_enums import DowngradeState
 from apps.levels.models_falling import REASON_MAX, Downgrade
 from apps.levels.readers import deciders, readers_of
@@ -22,6 +21,7 @@ from apps.levels.ways_back import open_way_back
 from apps.platforms import authority
 from apps.platforms.models import LevelInterval, Repository
 from apps.platforms.policy import CHECKS_FROM, LEVELS
+from apps.platforms.recusals import refuse_own
 from apps.platforms.restoring import restore_level
 from apps.platforms.services import change_level
 from apps.policies.selectors import policy_at

@@ -18,7 +18,6 @@ from apps.core.workdays import deadline, named
 from apps.governance.models import NightlyEvaluation
 from apps.governance.nights import nights
 from apps.governance.notices import announce_event
-from apps.governance.recusals import refuse_own
 from apps.levels.falling_enums import FallState
 from apps.levels.falling_policy import Standings, changes, is_back, lasting, standings, way_back
 from apps.levels.models_falling import ANSWER_MAX, REASON_MAX, FallNotice, NoticeAnswer
@@ -26,6 +25,7 @@ from apps.levels.readers import readers_of
 from apps.levels.ways_back import open_way_back
 from apps.platforms.models import LevelInterval, Repository
 from apps.platforms.policy import LEVELS, OBSERVATION
+from apps.platforms.recusals import refuse_own
 from apps.platforms.services import change_level
 from apps.policies.policy import LIMITS, Policy, Use
 from apps.policies.selectors import policy_at

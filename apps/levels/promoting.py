@@ -19,7 +19,6 @@ from apps.core.workdays import deadline
 from apps.governance.evaluation import Evaluation, Verdict
 from apps.governance.nights import evaluations_of
 from apps.governance.notices import announce_event
-from apps.governance.recusals import recusal_of
 from apps.levels.bundle import changes_since, hash_of, packed
 from apps.levels.enums import Form, PromotionState
 from apps.levels.freezing import Item, asked_evidence, freeze
@@ -29,6 +28,7 @@ from apps.levels.readers import deciders, readers
 from apps.platforms.allowlist import DEVICE
 from apps.platforms.models import Repository
 from apps.platforms.policy import STABLE
+from apps.platforms.recusals import recusal_of
 from apps.platforms.services import promote
 from apps.policies.policy import Use
 from apps.policies.selectors import policy_at

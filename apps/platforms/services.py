@@ -26,6 +26,7 @@ from apps.platforms.policy import (
     CHECKS_FROM,
     DIRECT_UP_TO,
     LEVELS,
+    MATURE,
     ONBOARDING,
     STABLE,
     UNLISTED,
@@ -33,7 +34,7 @@ from apps.platforms.policy import (
     refuse_direct_change,
 )
 from apps.platforms.selectors import entry_of, former_names
-from apps.platforms.topics import LISTING_FOR_CHECKS, REPOSITORY_UNPINNED
+from apps.platforms.topics import BLOCKING_CHANGED, LISTING_FOR_CHECKS, REPOSITORY_UNPINNED
 
 REASON_MAX = 2_000
 SLUG_MAX, NAME_MAX = 80, 100
@@ -307,6 +308,8 @@ def _set_listing(
         wake(REPOSITORY_UNPINNED, [str(repository.pk)], now=now)
     if max(before.level, to.level) >= CHECKS_FROM:
         wake(LISTING_FOR_CHECKS, [str(repository.pk)], now=now)
+    if (before.level >= MATURE) is not (to.level >= MATURE):
+        wake(BLOCKING_CHANGED, [str(repository.pk)], now=now)
     if action is None:
         action = Action.LEVEL_CHANGED if to.level != before.level else Action.DETAILS_CHANGED
     event = record(

@@ -159,7 +159,7 @@ def test_a_maintainer_of_another_organisation_closes_it(gate_field: Field, clien
     own = member_of(gate_field.kestrel.platform)
     grant_role(user=own, role=Role.MAINTAINER, actor=TESTS, now=hours(1))
     client.force_login(own)
-    assert "you speak for it" in client.post(where, {"reason": "Fixed."}).content.decode()
+    assert "speaks for" in client.post(where, {"reason": "Fixed."}).content.decode()
     client.force_login(user(Role.MAINTAINER))
     assert client.post(where, {"reason": "Fixed."}).headers["Location"] == where
     assert "Fixed." in Page(client.get(where)).facts["about"]["Closed"]

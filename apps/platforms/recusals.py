@@ -16,7 +16,8 @@ def recusal_of(user: User, platform: Platform) -> str:
     return ""
 
 
-def refuse_own(user: User, platform: Platform) -> None:
-    """Raises Problem `recusal` where the user has to leave it to others."""
-    if why := recusal_of(user, platform):
-        raise Problem("recusal", f"{why}, so a maintainer of another organisation has to decide.")
+def refuse_own(user: User, *platforms: Platform) -> None:
+    """Raises Problem `recusal` where the user has to leave one of these to others."""
+    for platform in platforms:
+        if why := recusal_of(user, platform):
+            raise Problem("recusal", f"{why}, so a maintainer of another organisation has to decide.")
