@@ -19,6 +19,8 @@ from apps.audit.models import Event
 from apps.gate.models import Override
 from apps.governance.enums import Verb
 from apps.governance.models import Transition, Waiver
+from apps.levels.enums import PromotionState
+from apps.levels.models import Objection, Promotion
 from apps.platforms.models import Platform, Repository
 from apps.results.metrics import median
 
@@ -237,6 +239,47 @@ def _proposal_links(span: Span, names: set[str]) -> tuple[Link, ...]:
     return tuple(_decisions_link(f"of {name}", span.since, about=name, subject="repository") for name in sorted(names))
 
 
+def promotions(span: Span) -> Cells:
+    """Promotions opened in the window, by where they are now."""
+    found = Promotion.objects.filter(opened_at__gte=span.since, opened_at__lte=span.now)
+    states: dict[int, Counter[str]] = defaultdict(Counter)
+    whose: list[int] = []
+    for pk, state in found.values_list("repository_id", "state"):
+        if repository := span.repositories.get(pk):
+            whose.append(pk)
+            states[repository.platform_id][PromotionState(state).value] += 1
+    cells = _by_repository(span, whose, _promotions_link)
+    return {
+        pk: Cell(cell.value, ", ".join(f"{name} {count}" for name, count in sorted(states[pk].items())), cell.links)
+        for pk, cell in cells.items()
+    }
+
+
+def promotion_time(span: Span) -> Cells:
+    """The median time from opening a promotion to its decision, of those decided in the window; in seconds."""
+    decided = (PromotionState.APPROVED, PromotionState.DECLINED)
+    found = Promotion.objects.filter(state__in=decided, ended_at__gte=span.since, ended_at__lte=span.now)
+    took: dict[int, list[int]] = defaultdict(list)
+    links: dict[int, dict[str, Link]] = defaultdict(dict)
+    for pk, opened, ended in found.order_by("pk").values_list("repository_id", "opened_at", "ended_at"):
+        assert ended is not None, "the filter asks for it"
+        if repository := span.repositories.get(pk):
+            took[repository.platform_id].append(int((ended - opened).total_seconds()))
+            links[repository.platform_id][repository.full_name] = _promotions_link(repository)
+    return {pk: Cell(median(times), f"of {len(times)}", tuple(links[pk].values())) for pk, times in took.items()}
+
+
+def objections(span: Span) -> Cells:
+    """Objections to its promotions, made in the window."""
+    found = Objection.objects.filter(at__gte=span.since, at__lte=span.now)
+    return _by_repository(span, found.values_list("promotion__repository_id", flat=True), _promotions_link)
+
+
+def _promotions_link(repository: Repository, count: int | None = None) -> Link:
+    text = f"of {repository.full_name}" if count is None else f"{count} of {repository.full_name}"
+    return Link(text, f"{reverse('levels:promotions')}?{urlencode({'repository': repository.full_name})}")
+
+
 @dataclass(frozen=True)
 class _Answer:
     platform: int
@@ -273,6 +316,17 @@ COLUMNS: tuple[Column, ...] = (
         proposal_time,
         "seconds",
     ),
+    Column(
+        "promotions", "Promotions", "promotions to L3 and L4 opened in the window, by where they are now", promotions
+    ),
+    Column(
+        "promotion_seconds",
+        "Time to decide a promotion",
+        "median from opening to approved or declined, of those decided in the window",
+        promotion_time,
+        "seconds",
+    ),
+    Column("objections", "Objections", "objections to its promotions, made in the window", objections),
     Column("appeals", "Appeals", "appeals opened in the window, by where they are now", appeals),
     Column(
         "appeal_seconds",

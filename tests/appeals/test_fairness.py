@@ -10,12 +10,14 @@ from django.test import Client
 
 from apps.accounts.policy import Role
 from apps.appeals.enums import Outcome
-from apps.appeals.fairness import COLUMNS, Cell, rows
+from apps.appeals.fairness import COLUMNS, Cell, Link, rows
 from apps.governance.services import accept_proposal
 from apps.governance.waiving import grant_waiver, withdraw_waiver
+from apps.levels.promoting import decline, object_to
 from tests.appeals.field import DAY, HOUR, NOW, Field
 from tests.factories.listing import listed, user
 from tests.factories.pages import Page, problem
+from tests.factories.promotions import maintainer, promotion
 from tests.factories.proposals import proposal
 
 TENURE = "L3.rise.tenure_days"
@@ -62,6 +64,9 @@ def test_what_was_decided_is_counted_with_its_rows(field: Field, fen: Any) -> No
         "waivers_holding": 1,
         "proposals": 0,
         "proposal_seconds": None,
+        "promotions": 0,
+        "promotion_seconds": None,
+        "objections": 0,
         "appeals": 3,
         "appeal_seconds": 3_600,
         "overrides": 0,
@@ -85,6 +90,18 @@ def test_the_time_to_answer_a_proposal_is_the_median_of_its_submissions(field: F
     cells = told(at=at)[made.platform.slug if made.platform else "alder-torch"]
     assert (cells["proposals"].value, cells["proposals"].detail) == (1, "accepted 1")
     assert (cells["proposal_seconds"].value, cells["proposal_seconds"].detail) == (5 * 3_600, "of 1")
+
+
+def test_promotions_their_time_and_objections_are_counted_with_their_rows(db: Any) -> None:
+    made = promotion()
+    bob, at = maintainer(), made.opened_at
+    object_to(promotion=made, criterion="L3.rise.runs", words="few", expected_revision=1, by=bob, now=at)
+    decline(promotion=made, reason="not yet", expected_revision=2, by=bob, now=at + 2 * HOUR)
+    cells = told(at=at + 3 * HOUR)["zephyr-torch"]
+    link = Link("1 of zephyr/torch", "/promotions/?repository=zephyr%2Ftorch")
+    assert cells["promotions"] == Cell(1, "declined 1", (link,))
+    assert cells["objections"] == Cell(1, links=(link,))
+    assert (cells["promotion_seconds"].value, cells["promotion_seconds"].detail) == (7_200, "of 1")
 
 
 def test_the_page_the_api_and_its_csv_say_the_same(field: Field, client: Client) -> None:
@@ -111,5 +128,5 @@ def test_it_asks_as_often_for_one_platform_as_for_three(
     levels: dict[str, Any] = {f"zephyr{number}/torch": 2 for number in range(platforms)}
     listed(levels | {"zephyr/torch": 3}, now=NOW)
     field.contests(field.red[0])
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(13):
         client.get(path)
