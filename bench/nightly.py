@@ -39,6 +39,6 @@ def _raise() -> None:
 
     keys = list(Repository.objects.filter(full_name__endswith="/overview").order_by("pk").values_list("pk", flat=True))
     for level, chosen in ((3, keys[:STABLE]), (4, keys[STABLE : STABLE + MATURE])):
-        Repository.objects.filter(pk__in=chosen).update(level=level)
+        Repository.objects.filter(pk__in=chosen).update(level=level, device="npu" if level == 3 else "")
         LevelInterval.objects.filter(repository__in=chosen).update(level=level)
     LevelInterval.objects.update(started_at=now() - datetime.timedelta(days=2 * overview.DAYS))
