@@ -34,6 +34,11 @@ def appeals_found(filters: dict[str, Any], *, now: datetime.datetime) -> QuerySe
     return found.filter(state=State.OPEN, deadline_at__lte=now) if filters.get("overdue") else found
 
 
+def undecided() -> QuerySet[Appeal]:
+    """Those that wait for a decision, the nearest deadline first."""
+    return appeals().filter(state=State.OPEN).order_by("deadline_at", "pk")
+
+
 def _in_state(state: str, now: datetime.datetime) -> Q:
     if state == State.PAUSED:
         return Q(state=State.OPEN, paused_until__gt=now)

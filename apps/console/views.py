@@ -6,6 +6,8 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.appeals.policy import is_overdue
+from apps.appeals.selectors import undecided
 from apps.core import alarms
 from apps.core.access import requires
 from apps.core.clock import now
@@ -23,9 +25,9 @@ MINE_SHOWN = 50
 
 @requires(Open.SIGNED_IN)
 def console(request: HttpRequest) -> HttpResponse:
-    """`/console/`: for who decides, the queue, oldest first (`?page=`), and new owners of repositories; for who runs
-    the hub, its alarms; for who looks after the allowlist, what waits for upstream's file; for everyone their own
-    proposals, and the quarantines that wait for them."""
+    """`/console/`: for who decides, the queue, oldest first (`?page=`), open appeals, and new owners of repositories;
+    for who runs the hub, its alarms; for who looks after the allowlist, what waits for upstream's file; for everyone
+    their own proposals, and the quarantines that wait for them."""
     user: Any = request.user
     moment = now()
     is_decider = user.may(Permission.PROPOSAL_DECIDE)
@@ -45,6 +47,8 @@ def console(request: HttpRequest) -> HttpResponse:
         context["sees_allowlist"] = True
     if user.may(Permission.TRANSFER_DECIDE):
         context["transfers"] = list(transfers_waiting()[:PAGE])
+    if user.may(Permission.APPEAL_DECIDE):
+        context["appeals"] = [(one, is_overdue(one.state, one.deadline_at, moment)) for one in undecided()[:PAGE]]
     if user.may(Permission.REJECTION_VIEW):
         context["alarms"] = list(alarms.recent(now())[:PAGE])
         context["may_map"] = user.may(Permission.PIPELINE_CHANGE)

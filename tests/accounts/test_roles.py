@@ -17,9 +17,10 @@ COMPONENT, PROPOSAL = Permission.COMPONENT_VIEW, Permission.PROPOSAL_DECIDE
 PARTICIPATION, OUTBOX = Permission.PARTICIPATION_CHANGE, {Permission.DISPATCH_VIEW, Permission.DISPATCH_RESEND}
 LIMIT, HEALTH, LIST = Permission.LIMIT_CHANGE, Permission.HEALTH_VIEW, Permission.ALLOWLIST_VIEW
 CHECK, RELAY = Permission.CHECK_RESEND, Permission.RELAY_VIEW
-QUARANTINE, OPENS = Permission.QUARANTINE_CHANGE, Permission.PROMOTION_OPEN
+QUARANTINE, OPENS, APPEALS = Permission.QUARANTINE_CHANGE, Permission.PROMOTION_OPEN, Permission.APPEAL_OPEN
 RULES = {Permission.QUARANTINE_DECIDE, Permission.RULES_CHANGE, Permission.POLICY_CHANGE, Permission.WAIVER_GRANT}
 RULES |= {Permission.OVERRIDE_GRANT, Permission.BREAKER_CLOSE, Permission.PROMOTION_OPEN, Permission.PROMOTION_DECIDE}
+RULES |= {Permission.APPEAL_DECIDE}
 PIPELINE, TRANSFER = Permission.PIPELINE_CHANGE, Permission.TRANSFER_DECIDE
 ANSWER = Permission.NOTICE_ANSWER
 DECLARE, CALENDAR = Permission.OUTCOME_DECLARE, Permission.CALENDAR_DECLARE
@@ -34,7 +35,7 @@ def test_each_role_has_exactly_these_permissions() -> None:
         Role.VENDOR_MEMBER: (
             set(),
             {PRIVATE, REJECTION, MEMBERSHIP, PARTICIPATION, CALENDAR, ANSWER, LIMIT, ACKNOWLEDGE, REPORT, QUARANTINE}
-            | {OPENS},
+            | {OPENS, APPEALS},
         ),
         Role.MAINTAINER: (
             {LEVEL, RENAME, MEMBERSHIP, PARTICIPATION, LIMIT, HEALTH, LIST, PROPOSAL, COMPONENT, TRANSFER}
@@ -89,6 +90,7 @@ def test_membership_gives_what_the_vendor_members_row_says(permission: Permissio
         REPORT,
         QUARANTINE,
         OPENS,
+        APPEALS,
     }
     assert allows_on_own_platform(permission) is (permission in own)
 

@@ -243,3 +243,16 @@ def test_bad_input_is_refused_by_name(field: Field, client: Client, sent: dict[s
     status, kind, _ = problem(client.post("/api/v1/appeals/open/", sent, content_type="application/json"))
     assert (status, kind) == (400, "application/problem+json")
     assert not Appeal.objects.exists()
+
+
+@pytest.mark.usefixtures("then")
+def test_open_appeals_wait_on_the_console_of_who_decides(field: Field, client: Client) -> None:
+    late = field.contests(field.red[0], at=NOW - 30 * DAY, words="x")
+    field.contests(field.red[1])
+    field.decides(field.contests(field.red[2]), Outcome.UPHOLD)
+    client.force_login(field.ada)
+    page = Page(client.get("/console/"))
+    assert [row[1:] for row in page.tables["appeals"]] == [("torch", "■ overdue"), ("torch", "2026-12-05 00:00:00 UTC")]
+    assert f"/appeals/{late.public_id}/" in page.links
+    client.force_login(field.zoe)
+    assert "appeals" not in Page(client.get("/console/")).tables

@@ -180,6 +180,7 @@ NOT_SHOWN = {
     "results/finding": "stands on the pages of its report",
     "results/reportfile": "stands on the pages of its report",
     "results/uploadpart": "its name is the vendor's own",
+    "results/setaside": "each stands on the page of its appeal",
     "results/publictest": "one number a row: which tests anyone may search for",
     "audit/head": "the last link of the chain: the newest event",
     "audit/checkpoint": "each is a file that anyone fetches, on the checkpoints' page",
@@ -208,8 +209,9 @@ SECRETS = {
     "relay/forward": {"body"},
 }
 # Columns that are called so and open nothing: of what a test, a reason or an upload says, words to search for,
-# platforms of upstream's list, public words.
+# platforms of upstream's list, public words; an appeal is public as a whole.
 OPEN = {
+    "appeals/appeal": {"words"},
     "results/test": {"digest"},
     "results/reason": {"digest"},
     "results/upload": {"digest"},
