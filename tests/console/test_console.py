@@ -145,7 +145,7 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
         returned(proposal(f"back/{number}"))
         quarantined(None, catalogued(f"test_{number}"), said="gpu", at=days_ago(3))
     client.force_login(ada)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         tables = Page(client.get(URL)).tables
     assert [len(tables[name]) for name in ("queue", "returned", "mine", "quarantines")] == [rows] * 4
     vendor = user()

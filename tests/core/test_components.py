@@ -50,7 +50,8 @@ WORDS = {
     "passed", "error", "lost", "xpassed", "flaky", "skipped", "xfailed",
     "proposed", "in_force", "release_proposed", "released", "expired", "vanished", "declined", "unclear",
     "met", "not met", "no result", "ok", "broken", "pass", "fail", "unknown",
-    "paused", "amended", "overturned", "upheld", "blocked", "unanswered", "met_again", "demoted", "lifted", "undone", "confirmed",
+    "paused", "amended", "overturned", "upheld", "blocked", "unanswered",
+    "met_again", "demoted", "lifted", "undone", "confirmed",
     "satisfied", "unsatisfied", "quarantined", "overridden", "missing", "errored", "excluded",
 }  # fmt: skip
 
