@@ -144,6 +144,7 @@ PAGES: dict[str, tuple[Look, ...]] = {
     "repositories/<str:owner>/<str:name>/evaluation/": (
         Look("/repositories/{repository}/evaluation/", (VISITOR, MAINTAINER)),
     ),
+    "repositories/<str:owner>/<str:name>/replay/": (Look("/repositories/{repository}/replay/", (VISITOR,)),),
     "repositories/<str:owner>/<str:name>/declared/": (
         Look("/repositories/{repository}/declared/", (VISITOR, MAINTAINER)),
     ),
@@ -207,6 +208,7 @@ NO_PAGES = {
     "decisions/feed/": "a feed",
     "decisions/export.jsonl": "a file to save",
     "decisions/checkpoints/<int:number>.json": "a file to save",
+    "promotions/<uuid:public_id>/evidence/<int:number>.json": "a file to save",
     "platforms/<slug:slug>/disabled-tests.json": "JSON",
     "platforms/<slug:slug>/deselect.txt": "options of a program",
     "healthz": "JSON",

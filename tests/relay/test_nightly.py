@@ -150,5 +150,5 @@ def test_the_list_asks_the_database_as_often_for_one_night_as_for_three(
 ) -> None:
     for number in range(nights):
         report(kestrel, f"{number:040x}", run_id=str(number + 1))
-    with django_assert_num_queries(21):
+    with django_assert_num_queries(24):
         assert len(rows(kestrel)) == nights
