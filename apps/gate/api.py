@@ -11,8 +11,8 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Open
 from apps.gate import services
-from apps.gate.facts import Question
-from apps.gate.selectors import absolute, question_of, requirement_out, stored_at, told_of
+from apps.gate.models import StoredVerdict
+from apps.gate.selectors import absolute, question_of, stored_at, told_of
 
 _INT64 = 2**63
 
@@ -33,9 +33,10 @@ class GateView(APIView):
         moment = now()
         when = _when(given.get("when", ""), moment)
         asked = question_of(sha=given.get("sha", "").lower(), pr_number=_number(given.get("pr", "")), at=when)
-        told = services.ask(asked) if when == moment else told_of(asked)
+        told = told_of(asked)
         if told is None:
             raise Problem("not_found", f"The hub had not been told of {asked.sha} by then.")
+        stored = services.keep(told) if when == moment else stored_at(asked)
         return Response(
             {
                 "verdict": told.answer.verdict.value,
@@ -44,14 +45,13 @@ class GateView(APIView):
                 "at": told.at,
                 "policy": told.policy.number,
                 "inputs_hash": told.inputs_hash,
-                "requirements": [absolute(requirement_out(one)) for one in told.answer.requirements],
-                "stored": _stored_out(asked),
+                "requirements": [absolute(one) for one in told.requirements],
+                "stored": _stored_out(stored),
             }
         )
 
 
-def _stored_out(asked: Question) -> dict[str, Any] | None:
-    stored = stored_at(asked)
+def _stored_out(stored: StoredVerdict | None) -> dict[str, Any] | None:
     if stored is None:
         return None
     return {"at": stored.at, "verdict": stored.verdict, "inputs_hash": stored.inputs_hash}

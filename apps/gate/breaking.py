@@ -17,10 +17,11 @@ from apps.core.ids import public_id
 from apps.core.wakeups import wake
 from apps.gate.breaker_policy import Blocked, Trip, is_proven, trip_of
 from apps.gate.enums import Closed
-from apps.gate.facts import Question, facts_of
+from apps.gate.facts import facts_of
 from apps.gate.models import BreakerTrip, StoredVerdict
 from apps.gate.overriding import words_of
 from apps.gate.policy import own_requirements
+from apps.gate.rows import Question
 from apps.gate.selectors import row_out
 from apps.gate.topics import BREAKER_CHANGED, BREAKER_SAID, GATE_ASKED
 from apps.platforms.models import Repository

@@ -6,44 +6,27 @@ and so is not known as it was, is `unknown`: never as if it had passed.
 
 import datetime
 import uuid
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from django.db import connection
-from django.db.models import BooleanField, OuterRef, Q
-from django.db.models.expressions import RawSQL
 from django.urls import reverse
 
-from apps.gate.bases import BaseReports
 from apps.gate.enums import RowKind
-from apps.gate.models import BreakerTrip, Override
 from apps.gate.policy import INFORMATIONAL, UNEXPECTED, UNHEARD, UNKNOWN, Breaker, Facts, JobFact, Part, RedTest, Row
 from apps.gate.policy import Override as OverrideFact
-from apps.platforms.models import LevelInterval, Repository, Transfer
-from apps.platforms.policy import MATURE, PUBLIC_FROM
-from apps.relay.counted import cancelled_by_push_sql
-from apps.relay.enums import Bucket, Declared, DeliveryState, DispatchState, Flag, JobStatus
-from apps.relay.graph_selectors import LOOKED_BACK, places_of
-from apps.relay.models import DeclaredOutcome, Delivery, Dispatch, Job, Omission
-from apps.relay.policy import PULL_REQUEST, PUSH, Counts, bucket_of, is_answered
+from apps.gate.rows import DeliveryRow, JobRow, Question, Rows
+from apps.platforms.models import Repository, Transfer
+from apps.platforms.policy import MATURE
+from apps.relay.enums import Bucket, Declared, Flag
+from apps.relay.graph_selectors import LOOKED_BACK
+from apps.relay.models import DeclaredOutcome
+from apps.relay.policy import PUSH, Counts, bucket_of
 from apps.results.enums import ReportFlag, ReportState
-from apps.results.exclusions import RED, hits
-from apps.results.models import Exclusion, Finding, Report, Test, Upload
-from apps.results.report_selectors import PUBLIC
-
-_FANNED_OUT = (DeliveryState.FANNED_OUT, DeliveryState.RECEIVED)
-
-
-@dataclass(frozen=True)
-class Question:
-    """Which commit, as the head of which pull request (None: as a commit of main), as of when."""
-
-    sha: str
-    pr_number: int | None
-    at: datetime.datetime
+from apps.results.exclusions import hits
+from apps.results.models import Report, Test
 
 
 def facts_of(
@@ -61,7 +44,8 @@ def facts_of(
     if not questions:
         return []
     rows = Rows(questions, base_commits, frozenset(as_blocking), None if only is None else frozenset(only))
-    return [rows.facts(question) for question in questions]
+    reading = Reading(rows)
+    return [reading.facts(question) for question in questions]
 
 
 def _holds(row: Any, at: datetime.datetime, start: str, end: str) -> bool:
@@ -70,208 +54,74 @@ def _holds(row: Any, at: datetime.datetime, start: str, end: str) -> bool:
 
 
 @dataclass
-class Rows:
-    """Everything that the questions are answered from, by what they ask for: about these commits any question is then
-    answered in memory, as of any moment up to the latest that was asked about."""
+class Reading:
+    """Of the rows of some commits, what they say at a moment."""
 
-    questions: Sequence[Question]
-    base_commits: int
-    as_blocking: frozenset[int]
-    only: frozenset[int] | None
-    latest: datetime.datetime = field(init=False)
-    shas: set[str] = field(init=False)
-    repositories: dict[int, Repository] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.base_rows: dict[str, Row] = {}
-        self.latest = max(question.at for question in self.questions)
-        self.shas = {question.sha for question in self.questions}
-        self._load_levels()
-        self._load_deliveries()
-        self._load_jobs()
-        self._load_reports()
-        self._load_decisions()
-
-    # --- what is read -------------------------------------------------------------------------------------------
-
-    def _load_levels(self) -> None:
-        found = LevelInterval.objects.filter(
-            Q(level__gte=PUBLIC_FROM) | Q(repository__in=self.as_blocking),
-            repository__is_probe=False,
-            started_at__lte=self.latest,
-        )
-        if self.only is not None:
-            found = found.filter(repository__in=self.only)
-        self.intervals: dict[int, list[LevelInterval]] = defaultdict(list)
-        for interval in found.select_related("repository"):
-            self.intervals[interval.repository_id].append(interval)
-        self.repositories = {pk: intervals[0].repository for pk, intervals in self.intervals.items()}
-        self.ever_blocking = {
-            pk
-            for pk, intervals in self.intervals.items()
-            if pk in self.as_blocking or any(interval.level >= MATURE for interval in intervals)
-        }
-
-    def _load_deliveries(self) -> None:
-        wanted = ("pk", "event", "action", "head_sha", "pr_number", "received_at")
-        found = Delivery.objects.filter(
-            head_sha__in=self.shas, received_at__lte=self.latest, state__in=_FANNED_OUT, event__in=(PULL_REQUEST, PUSH)
-        )
-        self.deliveries: dict[str, list[Delivery]] = defaultdict(list)
-        for delivery in found.only(*wanted).order_by("pk"):
-            if is_answered(delivery.event, delivery.action):
-                self.deliveries[delivery.head_sha].append(delivery)
-        keys = [one.pk for them in self.deliveries.values() for one in them]
-        self.dispatches: dict[int, list[Dispatch]] = defaultdict(list)
-        for dispatch in Dispatch.objects.filter(delivery__in=keys, repository__in=self.repositories).order_by("pk"):
-            self.dispatches[dispatch.delivery_id].append(dispatch)
-        self.omissions: dict[int, list[Omission]] = defaultdict(list)
-        for omission in Omission.objects.filter(delivery__in=keys, repository__in=self.repositories).order_by("pk"):
-            self.omissions[omission.delivery_id].append(omission)
-
-    def _load_jobs(self) -> None:
-        is_by_push = RawSQL(cancelled_by_push_sql("relay_job"), [], output_field=BooleanField())  # noqa: S611 constant
-        # Accepted since: what stands there now was held then.
-        accepted = Transfer.objects.filter(
-            repository=OuterRef("repository"),
-            state=Transfer.State.ACCEPTED,
-            opened_at__lte=OuterRef("first_seen_at"),
-            decided_at__gt=OuterRef("first_seen_at"),
-        )
-        found = Job.objects.filter(
-            head_sha__in=self.shas, repository__in=self.repositories, first_seen_at__lte=self.latest
-        ).annotate(is_by_push=is_by_push, accepted_at=accepted.values("decided_at")[:1])
-        self.jobs: dict[tuple[str, int], list[Any]] = defaultdict(list)
-        self.jobs_of: dict[str, list[Any]] = defaultdict(list)
-        for job in found.order_by("pk"):
-            self.jobs[job.head_sha, job.repository_id].append(job)
-            self.jobs_of[job.head_sha].append(job)
-        self.declared: dict[int, list[DeclaredOutcome]] = defaultdict(list)
-        for row in DeclaredOutcome.objects.filter(repository__in=self.ever_blocking):
-            self.declared[row.repository_id].append(row)
-
-    def _load_reports(self) -> None:
-        failing = [
-            job.pk
-            for (_, repository), jobs in self.jobs.items()
-            if repository in self.ever_blocking
-            for job in jobs
-            if job.status == JobStatus.COMPLETED and Bucket.FAILURE in (job.bucket, job.conclusion)
-        ]
-        self.uploads: dict[int, list[Upload]] = defaultdict(list)
-        related = ("report__repository",)
-        for upload in Upload.objects.filter(job__in=failing).select_related(*related).order_by("pk"):
-            self.uploads[upload.job_id or 0].append(upload)
-        reports = {one.report_id: one.report for them in self.uploads.values() for one in them}
-        self.findings: dict[int, list[Finding]] = defaultdict(list)
-        found = Finding.objects.filter(report__in=reports, outcome__in=RED).select_related("test")
-        for finding in found.defer("message", "trace").order_by("pk"):
-            self.findings[finding.report_id].append(finding)
-        self.tests = {one.test_id for them in self.findings.values() for one in them}
-        platforms = {report.repository.platform_id for report in reports.values() if report.repository}
-        # Its uploads are gone: the run alone leads to what was taken down.
-        removed = Report.objects.filter(head_sha__in=self.shas, state=ReportState.REMOVED, removal__isnull=False)
-        wanted = ("head_sha", "repository_id", "run_id", "received_at", "removal__removed_at")
-        self.removed = [
-            (sha, repository, run, received_at, removed_at)
-            for sha, repository, run, received_at, removed_at in removed.order_by().values_list(*wanted)
-        ]
-        self.exclusions: dict[tuple[int, str], list[Exclusion]] = defaultdict(list)
-        for exclusion in Exclusion.objects.filter(platform__in=platforms, from_at__lte=self.latest).order_by("pk"):
-            self.exclusions[exclusion.platform_id, exclusion.variant].append(exclusion)
-        self.places = places_of(self.shas) if self.tests or len(self.questions) == 1 else {}
-        self.bases = BaseReports.load(
-            repositories={report.repository_id for report in reports.values() if report.repository_id},
-            places=set(self.places.values()),
-            tests=self.tests,
-            base_commits=self.base_commits,
-        )
-        self._load_elsewhere()
-
-    def _load_elsewhere(self) -> None:
-        """The same tests' failures in the reports of the same commits, of whichever platform."""
-        self.elsewhere: dict[tuple[str, int, bytes], list[tuple[int, datetime.datetime | None]]] = defaultdict(list)
-        if not self.tests:
-            return
-        found = Finding.objects.filter(
-            report__in=Report.objects.filter(PUBLIC, head_sha__in=self.shas, state=ReportState.READY),
-            test__in=self.tests,
-            outcome__in=RED,
-        ).values_list(
-            "report__head_sha",
-            "test_id",
-            "fingerprint",
-            "report__repository__platform_id",
-            "report__source__platform_id",
-            "report__parsed_at",
-        )
-        for sha, test, fingerprint, out_of_tree, in_tree, parsed_at in found.order_by():
-            self.elsewhere[sha, test, bytes(fingerprint)].append((out_of_tree or in_tree, parsed_at))
-
-    def _load_decisions(self) -> None:
-        numbers = {question.pr_number for question in self.questions if question.pr_number is not None}
-        self.overrides: dict[int, list[Override]] = defaultdict(list)
-        for override in Override.objects.filter(pr_number__in=numbers, from_at__lte=self.latest).order_by("pk"):
-            self.overrides[override.pr_number].append(override)
-        self.trips: dict[int, list[BreakerTrip]] = defaultdict(list)
-        for trip in BreakerTrip.objects.filter(repository__in=self.ever_blocking, opened_at__lte=self.latest):
-            self.trips[trip.repository_id].append(trip)
-
-    # --- more about what was read -------------------------------------------------------------------------------
+    rows: Rows
+    base_rows: dict[str, Row] = field(default_factory=dict)
 
     def quarantined_later(self, job: int, until: datetime.datetime) -> dict[str, Row]:
         """Of a failed job's (primary key) red tests those that a list names which came into force after the report and
         by `until`: by the test's page the list's row."""
         found: dict[str, Row] = {}
-        for upload in self.uploads[job]:
+        for upload in self.rows.uploads[job]:
             report = upload.report
             assert report.repository is not None, "reports of jobs are a repository's"
-            lists = self.exclusions[report.repository.platform_id, report.variant]
+            lists = self.rows.exclusions[report.repository.platform_id, report.variant]
             later = [one for one in lists if report.received_at < one.from_at <= until]
-            for test, exclusion in hits(later, [finding.test for finding in self.findings[report.pk]]).items():
+            for test, exclusion in hits(later, [finding.test for finding in self.rows.findings[report.pk]]).items():
                 found[_test_url(test)] = Row(RowKind.QUARANTINE, exclusion.reason, exclusion.url)
         return found
 
     # --- one question -------------------------------------------------------------------------------------------
 
     def facts(self, question: Question) -> Facts | None:
-        deliveries = [one for one in self.deliveries[question.sha] if _is_about(one, question)]
-        asked_at = self._asked_at(question, deliveries)
+        """The facts of a commit; None where the hub had not been told of it by then."""
+        asked_at = self._asked_at(question, self.rows.jobs_of[question.sha])
         if asked_at is None:
             return None
+        deliveries = self._deliveries(question)
         parts = []
-        for pk, repository in sorted(self.repositories.items(), key=lambda item: item[1].full_name):
+        for pk, repository in sorted(self.rows.repositories.items(), key=lambda item: item[1].full_name):
             part = self._part(question, repository, deliveries, asked_at)
             if part is not None:
                 parts.append((pk, part))
-        if len(self.questions) == 1:
+        if len(self.rows.questions) == 1:
             parts = self._with_nearest(question, parts)
         return Facts(question.sha, question.pr_number, tuple(part for _, part in parts))
 
-    def _asked_at(self, question: Question, deliveries: list[Delivery]) -> datetime.datetime | None:
-        """When the hub first heard of the commit: from upstream, else by a job that another relay dispatched."""
-        seen = [job.first_seen_at for job in self.jobs_of[question.sha] if _is_of(job, question)]
-        return min([*(one.received_at for one in deliveries), *seen], default=None)
+    def part(self, question: Question, repository: Repository) -> Part | None:
+        """One repository's part of a commit; None where the hub had been told of the commit by then neither by
+        upstream nor by the repository, or the repository has no part in it."""
+        asked_at = self._asked_at(question, self.rows.jobs[question.sha, repository.pk])
+        return None if asked_at is None else self._part(question, repository, self._deliveries(question), asked_at)
+
+    def _deliveries(self, question: Question) -> list[DeliveryRow]:
+        return [one for one in self.rows.deliveries[question.sha] if _is_about(one, question)]
+
+    def _asked_at(self, question: Question, jobs: Iterable[JobRow]) -> datetime.datetime | None:
+        """When the hub first heard of the commit: from upstream, else by one of these jobs, which another relay
+        dispatched. None where that was later."""
+        told = [one.received_at for one in self._deliveries(question)]
+        seen = [job.first_seen_at for job in jobs if _is_of(job, question)]
+        return min([*told, *seen], default=None)
 
     def _part(
-        self, question: Question, repository: Repository, deliveries: list[Delivery], asked_at: datetime.datetime
+        self, question: Question, repository: Repository, deliveries: list[DeliveryRow], asked_at: datetime.datetime
     ) -> Part | None:
         pk, at = repository.pk, question.at
-        level = next((one.level for one in self.intervals[pk] if _holds(one, at, "started_at", "ended_at")), None)
-        blocks = pk in self.as_blocking or (level is not None and level >= MATURE)
+        level = next((one.level for one in self.rows.intervals[pk] if _holds(one, at, "started_at", "ended_at")), None)
+        blocks = pk in self.rows.as_blocking or (level is not None and level >= MATURE)
         if level is None and not blocks:
             return None
-        sent = [one for delivery in deliveries for one in self.dispatches[delivery.pk] if one.repository_id == pk]
-        jobs = [job for job in self.jobs[question.sha, pk] if _is_of(job, question)]
+        sent = [one for delivery in deliveries for one in self.rows.dispatches[delivery.pk, pk]]
+        jobs = [job for job in self.rows.jobs[question.sha, pk] if _is_of(job, question)]
         if not sent and not jobs and not blocks:
             return None
-        omitted = [one for delivery in deliveries for one in self.omissions[delivery.pk] if one.repository_id == pk]
-        sent_at = min(
-            (one.sent_at for one in sent if one.state == DispatchState.SENT and one.sent_at and one.sent_at <= at),
-            default=None,
-        )
-        held = [job for job in jobs if _is_held(job, at)]
-        heard = [job for job in jobs if not _is_held(job, at) and not _went_by_push(job, at)]
+        omitted = [one for delivery in deliveries for one in self.rows.omissions[delivery.pk, pk]]
+        sent_at = min((one.sent_at for one in sent if one.sent_at and one.sent_at <= at), default=None)
+        accepted = self.rows.accepted[pk]
+        admitted = [job for job in jobs if not _is_held(job, accepted, at)]
         return Part(
             repository=repository.full_name,
             level=MATURE if blocks else level or 0,
@@ -279,8 +129,8 @@ class Rows:
             asked_at=asked_at,
             sent_at=sent_at,
             left_out=omitted[-1].sentence if omitted and not sent and not jobs else "",
-            jobs=tuple(self._job(job, question, blocks=blocks) for job in heard),
-            held=len(held),
+            jobs=tuple(self._job(job, question, blocks=blocks) for job in admitted if not _went_by_push(job, at)),
+            held=len(jobs) - len(admitted),
             override=self._override(question, pk) if blocks else None,
             breaker=self._breaker(pk, at) if blocks else None,
         )
@@ -289,7 +139,7 @@ class Rows:
         """The one that holds longest of those that cover the part."""
         covering = [
             one
-            for one in self.overrides[question.pr_number or 0]
+            for one in self.rows.overrides[question.pr_number or 0]
             if one.repository_id in (None, repository)
             and one.sha in ("", question.sha)
             and one.from_at <= question.at < (one.withdrawn_at or one.until)
@@ -301,7 +151,7 @@ class Rows:
         return OverrideFact(row, chosen.by_label, chosen.reason, chosen.until)
 
     def _breaker(self, repository: int, at: datetime.datetime) -> Breaker | None:
-        trip = next((one for one in self.trips[repository] if _holds(one, at, "opened_at", "closed_at")), None)
+        trip = next((one for one in self.rows.trips[repository] if _holds(one, at, "opened_at", "closed_at")), None)
         if trip is None:
             return None
         row = Row(RowKind.DECISION, "breaker opened", _url(RowKind.DECISION, trip.event_seq))
@@ -309,7 +159,7 @@ class Rows:
 
     # --- one job ------------------------------------------------------------------------------------------------
 
-    def _job(self, job: Any, question: Question, *, blocks: bool) -> JobFact:
+    def _job(self, job: JobRow, question: Question, *, blocks: bool) -> JobFact:
         at = question.at
         outcome = self._outcome(job, at)
         told: dict[str, Any] = {}
@@ -324,12 +174,12 @@ class Rows:
             outcome=outcome,
             began_at=job.first_seen_at,
             ended_at=job.completed_at if job.completed_at and job.completed_at <= at else None,
-            row=Row(RowKind.JOB, job.short_name, _url(RowKind.JOB, job.public_id)),
+            row=Row(RowKind.JOB, job.job_name or job.workflow, _url(RowKind.JOB, job.public_id)),
             **told,
         )
 
-    def _outcome(self, job: Job, at: datetime.datetime) -> str:
-        declared = next((one.outcome for one in self.declared[job.repository_id] if _declares(one, job, at)), None)
+    def _outcome(self, job: JobRow, at: datetime.datetime) -> str:
+        declared = next((one.outcome for one in self.rows.declared[job.repository_id] if _declares(one, job, at)), None)
         if declared == Declared.INFORMATIONAL:
             return INFORMATIONAL
         if job.completed_at is None or job.completed_at > at:
@@ -342,12 +192,12 @@ class Rows:
             return job.bucket
         return Bucket.SUCCESS.value if job.bucket == declared else UNEXPECTED
 
-    def _tests(self, job: Job, question: Question) -> tuple[dict[str, Any], bool]:
+    def _tests(self, job: JobRow, question: Question) -> tuple[dict[str, Any], bool]:
         """What a failed job's reports name, as of the moment; and whether that is known."""
         if self._was_taken_down(job, question.at):
             return {}, False
         reports, tests, is_whole, is_named = [], list[RedTest](), True, False
-        for upload in self.uploads[job.pk]:
+        for upload in self.rows.uploads[job.pk]:
             report = upload.report
             if upload.received_at > question.at or report.is_held:
                 continue
@@ -363,23 +213,25 @@ class Rows:
         named = tuple(dict.fromkeys(tests)) if is_named else ()
         return {"reports": tuple(dict.fromkeys(reports)), "tests": named, "is_whole": is_whole}, True
 
-    def _was_taken_down(self, job: Job, at: datetime.datetime) -> bool:
+    def _was_taken_down(self, job: JobRow, at: datetime.datetime) -> bool:
         """Whether a report of its run was there at the moment, and was taken down since."""
         key = (job.head_sha, job.repository_id, job.run_id)
-        return any(one[:3] == key and one[3] <= at < one[4] for one in self.removed)
+        return any(one[:3] == key and one[3] <= at < one[4] for one in self.rows.removed)
 
     def _red(self, report: Report, question: Question) -> list[RedTest]:
         assert report.repository is not None, "reports of jobs are a repository's"
         platform, at = report.repository.platform_id, report.received_at
-        findings = self.findings[report.pk]
-        in_force = [one for one in self.exclusions[platform, report.variant] if _holds(one, at, "from_at", "until_at")]
+        findings = self.rows.findings[report.pk]
+        in_force = [
+            one for one in self.rows.exclusions[platform, report.variant] if _holds(one, at, "from_at", "until_at")
+        ]
         excused = hits(in_force, [finding.test for finding in findings])
-        place = self.places.get(question.sha)
+        place = self.rows.places.get(question.sha)
         found = []
         for finding in findings:
             fingerprint = bytes(finding.fingerprint)
             exclusion = excused.get(finding.test_id)
-            base = self.bases.state(
+            base = self.rows.bases.state(
                 repository=report.repository.pk,
                 variant=report.variant,
                 place=place,
@@ -390,7 +242,7 @@ class Rows:
             )
             others = {
                 other
-                for other, parsed_at in self.elsewhere[question.sha, finding.test_id, fingerprint]
+                for other, parsed_at in self.rows.elsewhere[question.sha, finding.test_id, fingerprint]
                 if other != platform and parsed_at is not None and parsed_at <= question.at
             }
             found.append(
@@ -416,7 +268,7 @@ class Rows:
     def _with_nearest(self, question: Question, parts: list[tuple[int, Part]]) -> list[tuple[int, Part]]:
         """Parts that were not heard, with the nearest commit where they were."""
         unheard = [pk for pk, part in parts if part.blocks and not part.jobs and not part.left_out]
-        place = self.places.get(question.sha)
+        place = self.rows.places.get(question.sha)
         if not unheard or place is None:
             return parts
         with connection.cursor() as cursor:
@@ -440,7 +292,7 @@ def _heard_at(part: Part, sha: str) -> Part:
     return replace(part, nearest=Row(RowKind.COMMIT, sha[:12], _url(RowKind.COMMIT, sha)))
 
 
-def _is_about(delivery: Delivery, question: Question) -> bool:
+def _is_about(delivery: DeliveryRow, question: Question) -> bool:
     if delivery.received_at > question.at:
         return False
     if question.pr_number is None:
@@ -448,7 +300,7 @@ def _is_about(delivery: Delivery, question: Question) -> bool:
     return delivery.pr_number == question.pr_number
 
 
-def _is_of(job: Job, question: Question) -> bool:
+def _is_of(job: JobRow, question: Question) -> bool:
     """Whether a job is about the question's pull request, or its push, and was seen by then."""
     if job.first_seen_at > question.at:
         return False
@@ -458,20 +310,24 @@ def _is_of(job: Job, question: Question) -> bool:
     return question.pr_number is not None and job.pr_number == question.pr_number
 
 
-def _is_held(job: Any, at: datetime.datetime) -> bool:
-    return Flag.HELD in job.flags or (job.accepted_at is not None and job.accepted_at > at)
+def _is_held(job: JobRow, accepted: list[Transfer], at: datetime.datetime) -> bool:
+    """Whether it was a new owner's whom nobody had accepted by then."""
+    return Flag.HELD in job.flags or any(
+        one.decided_at and one.opened_at <= job.first_seen_at < one.decided_at and at < one.decided_at
+        for one in accepted
+    )
 
 
-def _went_by_push(job: Any, at: datetime.datetime) -> bool:
+def _went_by_push(job: JobRow, at: datetime.datetime) -> bool:
     """Whether a newer push had cancelled it: then nothing is asked of it any more."""
-    return bool(job.is_by_push) and job.completed_at <= at
+    return job.is_by_push and job.completed_at is not None and job.completed_at <= at
 
 
-def _own_bucket(job: Job) -> str:
+def _own_bucket(job: JobRow) -> str:
     return bucket_of(job.conclusion, Counts(job.passed, job.failed, job.skipped, job.total)).value
 
 
-def _declares(declared: DeclaredOutcome, job: Job, at: datetime.datetime) -> bool:
+def _declares(declared: DeclaredOutcome, job: JobRow, at: datetime.datetime) -> bool:
     return (
         (declared.workflow, declared.job_name) == (job.workflow, job.job_name)
         and declared.starts_at <= job.first_seen_at < declared.ends_at

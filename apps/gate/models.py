@@ -113,3 +113,19 @@ class BreakerTrip(models.Model):
 
     def __str__(self) -> str:
         return f"{self.repository}: {self.kind}"
+
+
+class KeptReplay(models.Model):
+    """The newest replay of a repository over so many days that a page asked for, whole, as the API tells it: for a
+    while the next reader is told the same. Nothing is decided by it."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="+")
+    days = models.IntegerField()
+    made_at = models.DateTimeField()
+    said = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["repository", "days"], name="gate_kept_replay_once")]
+
+    def __str__(self) -> str:
+        return f"{self.repository} over {self.days} days, {self.made_at:%Y-%m-%d %H:%M}"

@@ -7,12 +7,12 @@ queries, however many heads; the rest is done in memory.
 
 import datetime
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from apps.core.errors import Problem
 from apps.gate.enums import BaseState, Effect
-from apps.gate.facts import Question, Rows
+from apps.gate.facts import Reading
 from apps.gate.policy import (
     JobFact,
     Part,
@@ -24,6 +24,7 @@ from apps.gate.policy import (
     requirements_of,
 )
 from apps.gate.replay_policy import HOUR, Head, Outcome, Replay, Wrong
+from apps.gate.rows import Question, Rows
 from apps.platforms.models import Repository
 from apps.platforms.policy import PUBLIC_FROM
 from apps.policies.policy import SHIPPED, WINDOW_MAX, Act, Policy
@@ -33,6 +34,8 @@ from apps.relay.models import Delivery, Job
 from apps.relay.policy import PULL_REQUEST, is_answered
 
 DAYS = 14
+# As many repositories are looked at together: their rows are read once, and held in memory meanwhile.
+TOGETHER = 5
 # What a head keeps of the rows behind what was said of it.
 ROWS_KEPT = 20
 _TOLD = (DeliveryState.FANNED_OUT, DeliveryState.RECEIVED)
@@ -44,16 +47,28 @@ _NEVER_STARTED = "startup_failure"
 def replay(repository: Repository, *, days: int = DAYS, now: datetime.datetime) -> Replay:
     """What the gate would have said of each head of the last `days` whole UTC days, had the repository been blocking.
     Raises Problem `malformed` where that are less than one or more than the longest window."""
+    return replays([repository], days=days, now=now)[repository.pk]
+
+
+def replays(repositories: Iterable[Repository], *, days: int, now: datetime.datetime) -> dict[int, Replay]:
+    """By repository (primary key) the same, each as if it alone had been blocking."""
     if not 1 <= days <= WINDOW_MAX:
         raise Problem("malformed", f"days: saw {days}, send 1 to {WINDOW_MAX}.", "days")
     until = now.astimezone(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = until - datetime.timedelta(days=days)
-    asked = _heads(repository, since, until, now)
-    heads: list[Head] = []
-    if asked:
-        maker = _Maker(repository, asked, now)
-        heads = [maker.head(one) for one in asked]
-    return Replay(repository.full_name, since, until, now, tuple(heads))
+    listed, told = list(repositories), _told(since, now)
+    found: dict[int, Replay] = {}
+    for start in range(0, len(listed), TOGETHER):
+        asked = {
+            repository: _heads({**_relayed(repository, since, now), **told}, until, now)
+            for repository in listed[start : start + TOGETHER]
+        }
+        ground = _Ground.of(asked, now) if any(asked.values()) else None
+        for repository, them in asked.items():
+            maker = _Maker(repository, ground, now) if ground else None
+            heads = tuple(maker.head(one) for one in them) if maker else ()
+            found[repository.pk] = Replay(repository.full_name, since, until, now, heads)
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,10 +82,8 @@ class _Asked:
     is_newest: bool
 
 
-def _heads(
-    repository: Repository, since: datetime.datetime, until: datetime.datetime, now: datetime.datetime
-) -> list[_Asked]:
-    """Heads that the hub was told of in the window, by upstream or by jobs that another relay dispatched."""
+def _told(since: datetime.datetime, now: datetime.datetime) -> dict[tuple[int, str], datetime.datetime]:
+    """Heads of pull requests that upstream told of since, and when first."""
     told = Delivery.objects.filter(
         event=PULL_REQUEST, state__in=_TOLD, pr_number__isnull=False, received_at__gte=since, received_at__lte=now
     ).exclude(head_sha="")
@@ -79,12 +92,28 @@ def _heads(
     for number, sha, action, at in wanted.iterator(5_000):
         if number is not None and is_answered(PULL_REQUEST, action):
             first.setdefault((number, sha), at)
+    return first
+
+
+def _relayed(
+    repository: Repository, since: datetime.datetime, now: datetime.datetime
+) -> dict[tuple[int, str], datetime.datetime]:
+    """Heads that a repository's jobs tell of which another relay dispatched, and when first."""
     relayed = Job.objects.filter(
         repository=repository, dispatch=None, pr_number__isnull=False, first_seen_at__gte=since, first_seen_at__lte=now
     ).exclude(head_sha="")
-    heard = relayed.order_by("first_seen_at", "pk").values_list("pr_number", "head_sha", "first_seen_at")
-    for number, sha, at in heard:
+    first: dict[tuple[int, str], datetime.datetime] = {}
+    for number, sha, at in relayed.order_by("first_seen_at", "pk").values_list(
+        "pr_number", "head_sha", "first_seen_at"
+    ):
         first.setdefault((number or 0, sha), at)
+    return first
+
+
+def _heads(
+    first: dict[tuple[int, str], datetime.datetime], until: datetime.datetime, now: datetime.datetime
+) -> list[_Asked]:
+    """Heads that the hub first heard of before `until`, the oldest first."""
     found: list[_Asked] = []
     newest: dict[int, datetime.datetime] = {}
     for (number, sha), at in sorted(first.items(), key=lambda item: (item[1], item[0]), reverse=True):
@@ -94,20 +123,33 @@ def _heads(
     return found[::-1]
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What replays of one moment stand on: the rows of all their heads, and every policy with its first moment."""
+
+    rows: Rows
+    policies: list[tuple[datetime.datetime, Policy]]
+
+    @classmethod
+    def of(cls, asked: Mapping[Repository, list[_Asked]], now: datetime.datetime) -> "_Ground":
+        dated = sorted(((version.from_at, policy_of(version)) for version in versions()), key=lambda pair: pair[0])
+        blocking = frozenset(repository.pk for repository in asked)
+        heads = dict.fromkeys((one.sha, one.pr_number) for them in asked.values() for one in them)
+        # As far back as any of the policies looks; each moment's own cuts it.
+        far = max(one.limits["base_commits"] for one in (SHIPPED, *(policy for _, policy in dated)))
+        return cls(Rows([Question(sha, number, now) for sha, number in heads], far, blocking, blocking), dated)
+
+
 class _Maker:
     """Says of each head what the gate would have said."""
 
-    def __init__(self, repository: Repository, asked: list[_Asked], now: datetime.datetime) -> None:
+    def __init__(self, repository: Repository, ground: _Ground, now: datetime.datetime) -> None:
         self.repository, self.now = repository, now
-        self.policies = sorted(
-            ((version.from_at, policy_of(version)) for version in versions()), key=lambda pair: pair[0]
-        )
-        policies = [SHIPPED, *(policy for _, policy in self.policies)]
-        blocking = frozenset([repository.pk])
-        questions = [Question(one.sha, one.pr_number, now) for one in asked]
-        # As far back as any of the policies looks; each moment's own cuts it.
-        self.rows = Rows(questions, max(one.limits["base_commits"] for one in policies), blocking, blocking)
-        self.jobs = {job.pk: job for jobs in self.rows.jobs.values() for job in jobs}
+        self.rows, self.policies = ground.rows, ground.policies
+        self.reading = Reading(self.rows)
+        self.waits = {
+            policy.number: _blocking_waits(policy) for policy in (SHIPPED, *(one for _, one in self.policies))
+        }
 
     def policy(self, at: datetime.datetime) -> Policy:
         """The policy in force at a moment."""
@@ -117,9 +159,8 @@ class _Maker:
     def part(self, one: _Asked, at: datetime.datetime) -> Part:
         """Its part of a head as it stood at a moment."""
         self.rows.bases.base_commits = self.policy(at).limits["base_commits"]
-        facts = self.rows.facts(Question(one.sha, one.pr_number, at))
-        assert facts is not None, "the head was told by then"
-        (part,) = facts.parts
+        part = self.reading.part(Question(one.sha, one.pr_number, at), self.repository)
+        assert part is not None, "the head was told by then, and who blocks has a part in each"
         return part
 
     def head(self, one: _Asked) -> Head:
@@ -165,12 +206,7 @@ class _Maker:
         """When the gate may have begun to block a head: with an end that is no plain success, with a report of it, once
         a wait is over, once what let it pass was."""
         rows, pk = self.rows, self.repository.pk
-        policy = self.policy(one.told_at)
-        waits = {
-            name: row.hours * HOUR
-            for name, row in policy.handling.items()
-            if row.act is Act.WAIT and row.then is Act.BLOCK
-        }
+        waits = self.waits[self.policy(one.told_at).number]
         jobs = [job for job in rows.jobs[one.sha, pk] if job.pr_number == one.pr_number]
         is_declared = bool(rows.declared[pk])
         troubled = [
@@ -178,7 +214,9 @@ class _Maker:
             for job in jobs
             if job.completed_at and (is_declared or {job.bucket, job.conclusion} != {Bucket.SUCCESS.value})
         ]
-        found = {job.completed_at for job in troubled}
+        if not troubled and waits.keys().isdisjoint(_SINCE_SENT):
+            return []
+        found = {job.completed_at for job in troubled if job.completed_at}
         for job in troubled:
             found |= {up.report.parsed_at for up in rows.uploads[job.pk] if up.report.parsed_at}
         if troubled:
@@ -190,8 +228,9 @@ class _Maker:
         return sorted(at for at in found if one.told_at <= at < one.ends_at)
 
     def _sent_at(self, one: _Asked) -> list[datetime.datetime]:
-        sent = [each for delivery in self.rows.deliveries[one.sha] for each in self.rows.dispatches[delivery.pk]]
-        return [each.sent_at for each in sent if each.sent_at]
+        rows, pk = self.rows, self.repository.pk
+        sent = [each.sent_at for delivery in rows.deliveries[one.sha] for each in rows.dispatches[delivery.pk, pk]]
+        return [at for at in sent if at]
 
     # --- what blocked -------------------------------------------------------------------------------------------
 
@@ -231,10 +270,10 @@ class _Maker:
         if same and all(one.outcome == Bucket.SUCCESS and one.began_at > job.began_at for one in same):
             found[Wrong.GREEN_AGAIN] = [one.row for one in same]
         blocking = [test for test in job.tests if test.quarantine is None and test.base is not BaseState.SAME]
-        later = self.rows.quarantined_later(job.number, self.now) if blocking and job.is_whole else {}
+        later = self.reading.quarantined_later(job.number, self.now) if blocking and job.is_whole else {}
         if later and all(test.row.url in later for test in blocking):
             found[Wrong.QUARANTINED] = list(dict.fromkeys(later[test.row.url] for test in blocking))
-        known = self.jobs[job.number]
+        known = self.rows.job[job.number]
         if known.conclusion == _NEVER_STARTED or Flag.INFERRED in known.flags:
             found[Wrong.INFRASTRUCTURE] = [job.row]
         return found
@@ -265,6 +304,12 @@ class _Maker:
             wrong=wrong,
             hours=round((at - one.told_at) / HOUR, 2) if is_final else None,
         )
+
+
+def _blocking_waits(policy: Policy) -> dict[str, datetime.timedelta]:
+    """Of each outcome that is waited for and then blocks, how long."""
+    waited = {name: row for name, row in policy.handling.items() if row.act is Act.WAIT and row.then is Act.BLOCK}
+    return {name: row.hours * HOUR for name, row in waited.items()}
 
 
 def _settled(part: Part, found: list[Requirement], policy: Policy) -> datetime.datetime:

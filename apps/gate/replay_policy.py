@@ -12,6 +12,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
+from apps.gate.enums import RowKind
 from apps.gate.policy import Row
 
 HOUR = datetime.timedelta(hours=1)
@@ -80,6 +81,26 @@ class Head:
             "sentences": list(self.sentences),
             "rows": [{"kind": row.kind.value, "label": row.label, "url": row.url} for row in self.rows],
         }
+
+    @classmethod
+    def read(cls, said: dict[str, Any]) -> "Head":
+        """One as it was written; a number may be its text."""
+        return cls(
+            pr_number=said["pr"],
+            sha=said["sha"],
+            told_at=_moment(said["told_at"]),
+            at=_moment(said["at"]),
+            outcome=Outcome(said["outcome"]),
+            policy_number=said["policy"],
+            sentences=tuple(said["sentences"]),
+            rows=tuple(Row(RowKind(row["kind"]), row["label"], row["url"]) for row in said["rows"]),
+            wrong=tuple(Wrong(word) for word in said["wrong"]),
+            hours=None if said["hours"] is None else float(said["hours"]),
+        )
+
+
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
 
 
 @dataclass(frozen=True)
@@ -186,3 +207,10 @@ class Replay:
             "hours_waited_median": self.hours_median,
             "heads": [head.written() for head in self.heads],
         }
+
+    @classmethod
+    def read(cls, said: dict[str, Any]) -> "Replay":
+        """One as it was written: every count is made again from its heads."""
+        since, until, made_at = (_moment(said[end]) for end in ("since", "until", "made_at"))
+        heads = tuple(Head.read(head) for head in said["heads"])
+        return cls(said["repository"], since, until, made_at, heads)

@@ -13,8 +13,9 @@ from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.core.permissions import Open
 from apps.core.sheets import SheetView
-from apps.gate.replay import DAYS, replay
-from apps.gate.replay_policy import WRONG, Outcome
+from apps.gate.replay import DAYS
+from apps.gate.replay_kept import FRESH, replay_lately
+from apps.gate.replay_policy import HOUR, WRONG, Outcome
 from apps.platforms.selectors import judged_or_404
 from apps.policies.policy import WINDOW_MAX
 
@@ -31,12 +32,13 @@ def replayed(request: HttpRequest, owner: str, name: str) -> HttpResponse:
     repository = judged_or_404(owner, name, request.user)
     given = request.GET.get("days", "")
     days = int(given) if given in map(str, CHOICES) else DAYS
-    found = replay(repository, days=days, now=now())
+    found = replay_lately(repository, days=days, now=now())
     order = list(Outcome)
     heads = sorted(found.heads, key=lambda one: (order.index(one.outcome), not one.wrong, -one.told_at.timestamp()))
     context = {
         "repository": repository,
         "replay": found,
+        "fresh_hours": FRESH // HOUR,
         "days": days,
         "choices": CHOICES,
         "heads": heads[:SHOWN],
@@ -65,7 +67,7 @@ class ReplayView(SheetView):
             raise Problem("malformed", "repository: send owner/name.", "repository")
         repository = judged_or_404(owner, name, request.user)
         days = _days(request.query_params.get("days", ""))
-        return Response(replay(repository, days=days, now=now()).written())
+        return Response(replay_lately(repository, days=days, now=now()).written())
 
     def csv_rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
         """A line for each head."""

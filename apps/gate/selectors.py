@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -16,9 +17,10 @@ from django.http import Http404
 
 from apps.core.errors import Problem
 from apps.gate.enums import Effect
-from apps.gate.facts import Question, facts_of
+from apps.gate.facts import facts_of
 from apps.gate.models import BreakerTrip, Override, StoredVerdict
 from apps.gate.policy import Answer, Facts, Requirement, Row, answer, part_effect, requirements_of
+from apps.gate.rows import Question
 from apps.platforms.models import Repository
 from apps.policies.policy import Policy, written
 from apps.policies.selectors import policy_at
@@ -45,7 +47,7 @@ class Told:
     facts: Facts
     answer: Answer
 
-    @property
+    @cached_property
     def inputs_hash(self) -> str:
         """SHA-256 over the canonical JSON of the facts and of what the policy says for the gate."""
         says = written(self.policy)
@@ -53,6 +55,11 @@ class Told:
         policy = {"number": self.policy.number, "handling": says["handling"], "limits": read}
         text = json.dumps({"facts": self.facts, "policy": policy}, default=_plain, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def requirements(self) -> list[dict[str, Any]]:
+        """Its requirements as the API tells them and a stored verdict keeps them."""
+        return [requirement_out(one) for one in self.answer.requirements]
 
 
 def _plain(value: Any) -> Any:

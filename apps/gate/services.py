@@ -6,9 +6,9 @@ import hashlib
 from django.db import connection, transaction
 
 from apps.core.wakeups import wake
-from apps.gate.facts import Question
 from apps.gate.models import StoredVerdict
-from apps.gate.selectors import Told, requirement_out, stored_at, told_of
+from apps.gate.rows import Question
+from apps.gate.selectors import Told, stored_at, told_of
 from apps.gate.topics import GATE_CHANGED
 from apps.relay.enums import DeliveryState
 from apps.relay.models import Delivery
@@ -38,7 +38,7 @@ def keep(told: Told) -> StoredVerdict:
             pr_number=told.pr_number,
             at=told.at,
             verdict=told.answer.verdict,
-            requirements=[requirement_out(one) for one in told.answer.requirements],
+            requirements=told.requirements,
             inputs_hash=told.inputs_hash,
             policy_number=told.policy.number,
         )
@@ -52,8 +52,8 @@ def _question(told: Told) -> Question:
 
 def _is_same(known: StoredVerdict, told: Told) -> bool:
     # The passing of time changes what is said of the same facts.
-    says = [requirement_out(one) for one in told.answer.requirements]
-    return (known.inputs_hash, known.verdict, known.requirements) == (told.inputs_hash, told.answer.verdict, says)
+    says = (told.inputs_hash, told.answer.verdict, told.requirements)
+    return (known.inputs_hash, known.verdict, known.requirements) == says
 
 
 def _lock(sha: str) -> None:

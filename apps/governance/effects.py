@@ -41,8 +41,8 @@ def effects_of(policy: Policy, *, in_force: Policy, now: datetime.datetime) -> l
     """Every public repository whose result would be another, met or not, by level and name."""
     found = Repository.objects.filter(level__gte=OBSERVATION, is_probe=False).select_related("platform")
     listed = list(found.order_by("-level", "full_name"))
-    before = evaluations_of(listed, now=now, policy=in_force)
-    after = evaluations_of(listed, now=now, policy=policy)
+    before = evaluations_of(listed, now=now, policy=in_force, is_shown=True)
+    after = evaluations_of(listed, now=now, policy=policy, is_shown=True)
     return [
         Effect(repository, old.level, old.use, old, new)
         for repository in listed

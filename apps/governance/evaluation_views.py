@@ -52,7 +52,7 @@ def evaluation(request: HttpRequest, owner: str, name: str) -> HttpResponse:
             messages.success(request, "The waiver holds.")
             return redirect("governance:evaluation", owner=repository.owner, name=repository.name)
     moment = now()
-    found = evaluations_of([repository], now=moment)[repository.pk]
+    found = evaluations_of([repository], now=moment, is_shown=True)[repository.pk]
     context = {
         "repository": repository,
         "evaluations": [(one, LEVELS[one.level], one.use is Use.RISE) for one in found],
@@ -124,7 +124,7 @@ class EvaluationView(SheetView):
     def get(self, request: Request, owner: str, name: str) -> Response:
         repository = judged_or_404(owner, name, request.user)
         moment = now()
-        found = evaluations_of([repository], now=moment)[repository.pk]
+        found = evaluations_of([repository], now=moment, is_shown=True)[repository.pk]
         return Response(
             {
                 "repository": repository.full_name,

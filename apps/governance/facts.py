@@ -1,5 +1,5 @@
 """What evaluations stand on, read for many repositories at once: a fixed number of queries whatever their number,
-but for replays: a handful for each repository that is asked for one."""
+but for replays: a handful for each few repositories that are asked for one."""
 
 import datetime
 from collections import defaultdict
@@ -10,7 +10,9 @@ from statistics import median_low
 from django.db.models import Count, F, Max, Min, Q, Sum
 from django.db.models.functions import TruncDate
 
-from apps.gate.replay import replay
+from apps.gate.replay import replays
+from apps.gate.replay_kept import replays_lately
+from apps.gate.replay_policy import Replay
 from apps.gate.selectors import trips_by_day
 from apps.governance.evaluation import DAY, Facts, Held, Refusals, days_held
 from apps.platforms.models import LevelInterval, Repository
@@ -32,10 +34,15 @@ DROP = Fraction(5, 100)
 
 
 def facts_of(
-    repositories: Iterable[Repository], *, now: datetime.datetime, replayed: Mapping[int, int] | None = None
+    repositories: Iterable[Repository],
+    *,
+    now: datetime.datetime,
+    replayed: Mapping[int, int] | None = None,
+    is_shown: bool = False,
 ) -> dict[int, Facts]:
     """By repository (primary key), what its criteria read, as of now: raw counts less the jobs of accepted appeals.
-    `replayed`: over how many days a replay is made, by repository; it takes its time, so none is made of others."""
+    `replayed`: over how many days a replay is made, by repository; it takes its time, so none is made of others.
+    `is_shown`: only shown, not decided by: a replay may be of a while ago."""
     listed = list(repositories)
     pks = [repository.pk for repository in listed]
     today = now.astimezone(datetime.UTC).date()
@@ -54,7 +61,7 @@ def facts_of(
     refused = _refused(pks, now)
     proven = _proven(pks, today)
     trips = trips_by_day([one.pk for one in listed if one.level >= MATURE], since=first, until=today)
-    over = replayed or {}
+    wrongly = _replayed(listed, replayed or {}, now, is_shown=is_shown)
     return {
         repository.pk: Facts(
             today=today,
@@ -70,13 +77,22 @@ def facts_of(
             refusals=refused[repository.pk],
             verified=proven.get(repository.pk, (0, 0))[0],
             ended=proven.get(repository.pk, (0, 0))[1],
-            replayed=replay(repository, days=over[repository.pk], now=now).by_day()
-            if over.get(repository.pk)
-            else None,
+            replayed=wrongly.get(repository.pk),
             trips=trips.get(repository.pk),
         )
         for repository in listed
     }
+
+
+def _replayed(
+    listed: list[Repository], over: Mapping[int, int], now: datetime.datetime, *, is_shown: bool
+) -> dict[int, Mapping[datetime.date, tuple[int, int]]]:
+    """By repository that is asked for a replay, by day (pull requests blocked wrongly, those of which it is known)."""
+    found: dict[int, Replay] = {}
+    for days in sorted({days for days in over.values() if days}):
+        wanted = [repository for repository in listed if over.get(repository.pk) == days]
+        found |= (replays_lately if is_shown else replays)(wanted, days=days, now=now)
+    return {pk: one.by_day() for pk, one in found.items()}
 
 
 def _tenure(

@@ -24,13 +24,15 @@ def evaluations_of(
     now: datetime.datetime,
     policy: Policy | None = None,
     shown_by: Iterable[str] = (),
+    is_shown: bool = False,
 ) -> dict[int, list[Evaluation]]:
     """By repository (primary key): what reaching the next level asks for, then what staying asks for. Under the policy
-    in force, or another one. A fixed number of queries, and a replay for each repository of which one is asked."""
+    in force, or another one. A fixed number of queries, and a replay for each repository of which one is asked.
+    `is_shown`: only shown, not decided by: a replay may be of a while ago."""
     listed = list(repositories)
     policy = policy or policy_at(now)
     replayed = {repository.pk: _replay_days(repository.level, policy) for repository in listed}
-    facts = facts_of(listed, now=now, replayed=replayed)
+    facts = facts_of(listed, now=now, replayed=replayed, is_shown=is_shown)
     notes, waivers = notes_of(listed, now=now), waivers_of(listed, now=now)
     return {
         repository.pk: [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.audit.chain import canonical
-from apps.gate.replay_policy import Head, Outcome, Replay, Wrong
+from apps.gate.replay_policy import Replay
 from apps.governance.evaluation import Evaluation, Facts, Refusals, days_held, evaluate
 from apps.policies.policy import Contradiction, Use
 from apps.policies.policy import read as read_policy
@@ -139,7 +139,7 @@ def _facts(bundle: dict[str, Any]) -> Facts:
         oncalls=tuple(known["oncalls"]),
         verified=known["verified"],
         ended=known["ended"],
-        replayed=_replay(bundle["replay"]).by_day() if bundle["replay"] else None,
+        replayed=Replay.read(bundle["replay"]).by_day() if bundle["replay"] else None,
         trips=None
         if known["trips"] is None
         else {datetime.date.fromisoformat(day): count for day, count in known["trips"].items()},
@@ -153,25 +153,6 @@ def exact(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: exact(inner) for key, inner in value.items()}
     return [exact(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _replay(kept: dict[str, Any]) -> Replay:
-    """A replay as it was written: its heads and what became of each."""
-    heads = tuple(
-        Head(
-            pr_number=head["pr"],
-            sha=head["sha"],
-            told_at=_moment(head["told_at"]),
-            at=_moment(head["at"]),
-            outcome=Outcome(head["outcome"]),
-            policy_number=head["policy"],
-            sentences=tuple(head["sentences"]),
-            wrong=tuple(Wrong(word) for word in head["wrong"]),
-        )
-        for head in kept["heads"]
-    )
-    since, until, made_at = (_moment(kept[end]) for end in ("since", "until", "made_at"))
-    return Replay(kept["repository"], since, until, made_at, heads)
 
 
 def _moment(text: str) -> datetime.datetime:

@@ -72,7 +72,7 @@ def promote(request: HttpRequest, owner: str, name: str) -> HttpResponse:
         else:
             messages.success(request, "Opened: its evidence is frozen, and maintainers are told.")
             return redirect("levels:promotion", public_id=made.public_id)
-    found = evaluations_of([repository], now=now(), shown_by=measures)[repository.pk]
+    found = evaluations_of([repository], now=now(), shown_by=measures, is_shown=True)[repository.pk]
     context = {
         "repository": repository,
         "level": LEVELS[target],

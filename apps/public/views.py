@@ -30,7 +30,7 @@ from apps.core.rendering import live, render_page
 from apps.gate import enums as gate_enums
 from apps.gate import policy as gate_policy
 from apps.gate import services as gate_services
-from apps.gate.facts import Question
+from apps.gate.rows import Question
 from apps.gate.selectors import Told, open_trips, overrides_of
 from apps.governance import policy as governance_policy
 from apps.governance.policy_views import printed

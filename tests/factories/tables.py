@@ -10,7 +10,7 @@ from apps.appeals.services import Figure, Said, appeal_figure, decide_appeal
 from apps.checks.models import PullRequest
 from apps.core.clock import now
 from apps.core.models import Round
-from apps.gate.models import BreakerTrip, Override, StoredVerdict
+from apps.gate.models import BreakerTrip, KeptReplay, Override, StoredVerdict
 from apps.governance.models import NightlyEvaluation
 from apps.governance.nights import evaluate_field
 from apps.governance.waiving import grant_waiver
@@ -169,6 +169,7 @@ def _gate(repository: Repository) -> None:
     Override.objects.create(
         pr_number=7, reason="known", by=user(), by_label="ada", from_at=at, until=now(), event_seq=1
     )
+    KeptReplay.objects.create(repository=repository, days=14, made_at=at, said={})
     BreakerTrip.objects.create(
         repository=repository, kind="timeouts", why="It timed out.", policy_number=0, opened_at=at, event_seq=2
     )

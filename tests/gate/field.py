@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.gate import services
-from apps.gate.facts import Question
+from apps.gate.rows import Question
 from apps.gate.selectors import Told
 from apps.platforms.models import LevelInterval, Repository
 from apps.relay.models import Commit, Dispatch, GraphState, Job, MergeBase

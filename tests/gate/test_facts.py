@@ -7,8 +7,9 @@ import pytest
 
 from apps.core.clock import now
 from apps.gate import services
-from apps.gate.facts import Question, facts_of
+from apps.gate.facts import facts_of
 from apps.gate.models import StoredVerdict
+from apps.gate.rows import Question
 from apps.platforms.models import Repository, Transfer
 from apps.relay.models import DeclaredOutcome, Job, MergeBase, Omission
 from apps.results.exclusions import exclude, move_end
@@ -328,7 +329,7 @@ def test_a_commit_is_asked_about_with_as_many_queries_for_one_repository_as_for_
     for repository in repositories:
         gate_field.fails({"test_a": "boom", "test_b": "bang"}, repository=repository)
         gate_field.reports({"test_a": "boom"}, repository=repository, sha=main_sha(PLACE), at=-1)
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         (found,) = facts_of([Question(HEAD, NUMBER, hours(1))], base_commits=20)
     assert found is not None
     assert len([part for part in found.parts if part.blocks]) == rows

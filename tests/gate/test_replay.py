@@ -1,6 +1,7 @@
 """Had a repository been blocking: which pull requests, which wrongly, what is unknown, how long the wait."""
 
 import datetime
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.core.errors import Problem
-from apps.gate.replay import replay
+from apps.gate.models import KeptReplay
+from apps.gate.replay import replay, replays
 from apps.gate.replay_policy import Replay
 from apps.platforms.models import LevelInterval, Repository
 from apps.relay.models import Delivery, Dispatch, Job, Omission
@@ -47,7 +49,8 @@ def fails(field: Field, number: int = NUMBER, letter: str = "0", at: float = 0.5
 
 def reruns(field: Field, failed: Job, at: float = 3) -> None:
     """The run's second attempt passes."""
-    field.says("success", repository=field.fen, sha=failed.head_sha, at=at, run_id=failed.run_id, run_attempt=2)
+    again = {"number": failed.pr_number, "sha": failed.head_sha, "run_id": failed.run_id, "run_attempt": 2}
+    field.says("success", repository=field.fen, at=at, **again)
 
 
 def asked(field: Field, now: datetime.datetime = NOW, days: int = 14) -> Replay:
@@ -274,6 +277,29 @@ def test_a_number_of_queries_that_does_not_grow_with_the_heads(fen_field: Field)
     assert asked_for[0] == asked_for[1]
 
 
+def test_several_at_once_say_what_each_says_alone(gate_field: Field) -> None:
+    fen, kestrel = gate_field.fen, gate_field.kestrel
+    for repository in (fen, kestrel):
+        gate_field.reports({}, repository=repository, sha=main_sha(PLACE), at=-1)
+    fails(gate_field, 7)
+    gate_field.sends(kestrel, number=8, sha=head(8))
+    gate_field.fails({"test_b": "bang"}, number=8, sha=head(8), at=2)
+    both = replays([fen, kestrel], days=14, now=NOW)
+    assert both == {one.pk: replay(one, days=14, now=NOW) for one in (fen, kestrel)}
+    assert {pk: [(one.pr_number, one.outcome) for one in found.heads] for pk, found in both.items()} == {
+        fen.pk: [(7, "blocked"), (8, "passed")],
+        kestrel.pk: [(7, "passed"), (8, "blocked")],
+    }
+
+
+def test_what_was_written_is_read_whole(fen_field: Field) -> None:
+    reruns(fen_field, fails(fen_field, 7))
+    sends(fen_field, 8)
+    found = asked(fen_field)
+    assert [bool(one.rows) for one in found.heads] == [True, False]
+    assert Replay.read(json.loads(json.dumps(found.written()))) == found
+
+
 URL = f"/repositories/{FEN}/replay/"
 
 
@@ -302,6 +328,28 @@ def test_the_page_says_what_would_have_been(lately: Field, client: Client) -> No
         (f"#8 {head(8)[:7]}", "■ blocked"),
     ]
     assert Page(client.get(URL, {"days": "7; DROP"})).heading == f"Had {FEN} been blocking"
+
+
+def test_for_an_hour_of_the_same_day_pages_tell_what_was_found_and_decisions_do_not(
+    lately: Field, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(after: float) -> tuple[str, str]:
+        """When it was made, and what was blocked."""
+        monkeypatch.setattr("apps.gate.replay_views.now", lambda: NOW + datetime.timedelta(hours=after))
+        said = client.get("/api/v1/gate/replay/", {"repository": FEN}).json()
+        assert Page(client.get(URL)).facts["counts"]["Blocked"].startswith(f"{said['blocked']}, ")
+        return said["made_at"][11:16], f"{said['blocked']} blocked, {said['blocked_wrongly']} wrongly"
+
+    first = told(0)
+    reruns(lately, Job.objects.get(pr_number=8))
+    assert [first, told(0.9), told(1), told(12), told(12.5)] == [
+        ("12:00", "2 blocked, 1 wrongly"),
+        ("12:00", "2 blocked, 1 wrongly"),
+        ("13:00", "2 blocked, 2 wrongly"),
+        ("00:00", "2 blocked, 2 wrongly"),
+        ("00:00", "2 blocked, 2 wrongly"),
+    ]
+    assert (KeptReplay.objects.count(), asked(lately).wrongly) == (1, 2)
 
 
 def test_the_api_says_the_same_as_json_and_as_csv(lately: Field, client: Client) -> None:
