@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnly, site
-from apps.gate.models import BreakerTrip, KeptReplay, Override, StoredVerdict
+from apps.gate.models import BreakerTrip, Override, StoredVerdict
 
 
 @admin.register(StoredVerdict, site=site)
@@ -24,10 +24,4 @@ class OverrideAdmin(ReadOnly):
 class BreakerTripAdmin(ReadOnly):
     list_display = ("repository", "kind", "opened_at", "closed_at", "closed_by")
     list_filter = ("kind", "closed_by")
-    list_select_related = ("repository",)
-
-
-@admin.register(KeptReplay, site=site)
-class KeptReplayAdmin(ReadOnly):
-    list_display = ("repository", "days", "made_at")
     list_select_related = ("repository",)

@@ -19,7 +19,7 @@ def replays_lately(repositories: Iterable[Repository], *, days: int, now: dateti
     listed = list(repositories)
     midnight = now.astimezone(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     kept = KeptReplay.objects.filter(
-        repository__in=listed, days=days, made_at__gt=max(now - FRESH, midnight), made_at__lte=now
+        repository__in=listed, days=days, made_at__gt=now - FRESH, made_at__gte=midnight, made_at__lte=now
     )
     found = {pk: Replay.read(said) for pk, said in kept.values_list("repository", "said")}
     missing = [repository for repository in listed if repository.pk not in found]

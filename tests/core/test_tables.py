@@ -181,6 +181,7 @@ NOT_SHOWN = {
     "results/reportfile": "stands on the pages of its report",
     "results/uploadpart": "its name is the vendor's own",
     "results/setaside": "each stands on the page of its appeal",
+    "gate/keptreplay": "what a page tells of one for an hour, on that page",
     "results/publictest": "one number a row: which tests anyone may search for",
     "audit/head": "the last link of the chain: the newest event",
     "audit/checkpoint": "each is a file that anyone fetches, on the checkpoints' page",

@@ -49,7 +49,7 @@ def fails(field: Field, number: int = NUMBER, letter: str = "0", at: float = 0.5
 
 def reruns(field: Field, failed: Job, at: float = 3) -> None:
     """The run's second attempt passes."""
-    again = {"number": failed.pr_number, "sha": failed.head_sha, "run_id": failed.run_id, "run_attempt": 2}
+    again: Any = {"number": failed.pr_number, "sha": failed.head_sha, "run_id": failed.run_id, "run_attempt": 2}
     field.says("success", repository=field.fen, at=at, **again)
 
 
