@@ -83,7 +83,7 @@ def policy_draft(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     user: Any = request.user
     draft = draft_or_404(public_id)
     rows = DraftForm(draft.values, initial={"title": draft.title, "revision": draft.revision})
-    decide = InForceForm(initial={"revision": draft.revision})
+    decide = InForceForm(initial={"revision": draft.revision}, auto_id="decide-%s")
     if request.method == "POST":
         if not _may_change(user):
             raise PermissionDenied("Only maintainers write drafts of the policy.")
@@ -92,7 +92,7 @@ def policy_draft(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
             rows = DraftForm(draft.values, request.POST)
             done = rows.is_valid() and _change(draft, rows)
         elif act == "decide":
-            decide = InForceForm(request.POST)
+            decide = InForceForm(request.POST, auto_id="decide-%s")
             done = decide.is_valid() and _decide(draft, decide, user)
         elif act == "drop":
             done = _drop(request, draft)

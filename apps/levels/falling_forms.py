@@ -54,7 +54,8 @@ class DemoteForm(forms.Form):
     @classmethod
     def beside(cls, notice: FallNotice, night: datetime.date | None) -> "DemoteForm":
         """A fresh form, beside what the page shows."""
-        return cls(initial={"expected_level": notice.repository.level, "seen_night": night})
+        seen = {"expected_level": notice.repository.level, "seen_night": night}
+        return cls(initial=seen, auto_id="demote-%s")
 
 
 class DowngradeForm(forms.Form):

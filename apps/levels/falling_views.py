@@ -59,8 +59,8 @@ def notice(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "demote": is_allowed(user, Permission.LEVEL_CHANGE),
     }
     shown: dict[str, Form] = {
-        "answer": AnswerForm(),
-        "lift": ReasonForm(),
+        "answer": AnswerForm(auto_id="answer-%s"),
+        "lift": ReasonForm(auto_id="lift-%s"),
         "demote": DemoteForm.beside(found, nights[0].day if nights else None),
     }
     sent: dict[str, tuple[type[Form], Callable[..., object], str]] = {
@@ -76,7 +76,7 @@ def notice(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         if not may[act]:
             raise PermissionDenied("Members of the platform answer a notice, maintainers decide about it.")
         kind, verb, said = sent[act]
-        form = shown[act] = kind(request.POST)
+        form = shown[act] = kind(request.POST, auto_id=f"{act}-%s")
         status = _do(form, lambda values: verb(notice=found, by=user, now=now(), **values))
         if status == 200 and not form.errors:
             messages.success(request, said)
@@ -134,7 +134,7 @@ def downgrade(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "undo": (downgrades.undo_downgrade, f"{found.repository.full_name} is at {found.from_code} again."),
         "confirm": (downgrades.confirm_downgrade, "The downgrade is formal."),
     }
-    shown: dict[str, Form] = {act: ReasonForm() for act in verbs}
+    shown: dict[str, Form] = {act: ReasonForm(auto_id=f"{act}-%s") for act in verbs}
     status = 200
     if request.method == "POST":
         act = request.POST.get("act", "")
@@ -143,7 +143,7 @@ def downgrade(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         if not may:
             raise PermissionDenied("Only maintainers decide about a downgrade.")
         verb, said = verbs[act]
-        form = shown[act] = ReasonForm(request.POST)
+        form = shown[act] = ReasonForm(request.POST, auto_id=f"{act}-%s")
         status = _do(form, lambda values: verb(downgrade=found, by=user, now=now(), **values))
         if status == 200 and not form.errors:
             messages.success(request, said)
@@ -156,6 +156,8 @@ def downgrade(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "events": events_about("downgrade", str(found.public_id)),
         "is_overdue": is_open and found.deadline_at <= moment,
         "forms": {act: form for act, form in shown.items() if may and (is_open or form.errors)},
+        "to_undo": f"Back at {found.from_code}, at once.",
+        "to_confirm": f"It stays at {found.to_code}; what {found.from_code} asks for leads back.",
         "now": moment,
     }
     return render(request, "levels/downgrade_detail.html", context, status=status)

@@ -28,7 +28,7 @@ from apps.levels.promotion_policy import PROMOTED_TO
 from apps.levels.promotion_verbs import OFFERS, offered, perform
 from apps.platforms.policy import LEVELS, consequences
 from apps.platforms.selectors import judged_or_404, may_on_platform
-from apps.policies.policy import Use
+from apps.policies.policy import MEASURES, Use
 from apps.policies.selectors import policy_at
 
 PAGE = 50
@@ -112,7 +112,8 @@ def promotion(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "promotion": found,
         "bundles": list(found.bundles.defer("content")),
         "content": content,
-        "results": content["stated"]["results"],
+        "results": [_row(row) for row in content["stated"]["results"]],
+        "brought": [item | {"of": _title(item["measure"])} for item in content["evidence"]],
         "standing": standing_of(found, now=moment) if found.is_open else None,
         "changes": changes_since(content["stated"]["results"], live) if live else [],
         "consequences": consequences(found.target - 1, found.target),
@@ -124,6 +125,17 @@ def promotion(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
         "now": moment,
     }
     return render_page(request, "levels/promotion_detail.html", context)
+
+
+def _row(stated: dict[str, Any]) -> dict[str, Any]:
+    measure = stated["criterion"].rpartition(".")[2]
+    known = MEASURES.get(measure)
+    return stated | {"title": _title(measure), "is_shown": known is not None and known.is_evidence}
+
+
+def _title(measure: str) -> str:
+    known = MEASURES.get(measure)
+    return known.title if known else measure
 
 
 def _may_still_rise(promotion: Promotion) -> bool:

@@ -69,7 +69,7 @@ def test_the_pull_requests_page_asks_as_often_for_one_as_for_three(
     for number in range(rows):
         made = job(repository, "success", dispatch=sent, job_name=f"job-{number}")
         check(repository, f"crcr/acme/torch/CI/job-{number}", job=made)
-    with django_assert_num_queries(30):
+    with django_assert_num_queries(31):
         page = Page(client.get("/pr/7/"))
     assert len(page.tables["checks"]) == rows
 

@@ -1,5 +1,6 @@
 """A page as its reader sees it: what stands in `<main>`, as text, by the section it stands in."""
 
+from collections import Counter
 from collections.abc import Iterable
 from html.parser import HTMLParser
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.text = ""
         self.sections: list[str] = [""]
+        self.ids: list[str] = []
         self._open: list[list[str]] = []
         self._row: list[str] = []
         self._in_head = False
@@ -35,6 +37,9 @@ class Page(HTMLParser):
         # Header and footer are the same on every page.
         self.feed(self.html.partition("<main")[2].partition("</main>")[0])
         self.text = " ".join(self.text.split())
+        # A label or a link to an id that is there twice leads to the first.
+        twice = sorted(name for name, count in Counter(self.ids).items() if count > 1)
+        assert not twice, f"ids that stand there more than once: {twice}"
 
     @property
     def section(self) -> str:
@@ -42,6 +47,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: Iterable[tuple[str, str | None]]) -> None:
         given = dict(attributes)
+        self.ids += [given["id"]] if given.get("id") else []
         if tag == "section":
             self.sections.append(given.get("aria-labelledby") or "")
         elif tag == "thead":

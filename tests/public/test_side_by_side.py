@@ -134,6 +134,6 @@ def test_the_page_asks_the_database_as_often_for_one_row_as_for_three(
     for repository in listed({f"acme/torch-{number}": 2 for number in range(rows)}).values():
         job(repository, "success", dispatch=dispatch(repository, pr_number=7, head_sha=SHA))
         report(repository, head_sha=SHA, passed=1)
-    with django_assert_num_queries(28):
+    with django_assert_num_queries(29):
         page = Page(client.get("/pr/7/"))
     assert len([section for section in page.tables if section.startswith("delivery-")]) == rows
