@@ -236,5 +236,5 @@ class Rows:
         for trip in BreakerTrip.objects.filter(repository__in=self.ever_blocking, opened_at__lte=self.latest):
             self.trips[trip.repository_id].append(trip)
 
-    def _of_commits(self) -> Func:
+    def _of_commits(self) -> Func | Q:
         return any_of("head_sha", self.shas, CharField(max_length=40))
