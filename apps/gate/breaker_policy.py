@@ -2,6 +2,9 @@
 
 Nobody opens a breaker alone: of each author one pull request counts, and a failure that another platform has too does
 not count, since it speaks against the change. What others confirm goes on blocking while the breaker is open.
+
+Nobody closes their own at will either: evidence are the commits of main that the hub sent since, each once, and after a
+trip that was not the first for a while nothing but a decision.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,8 +86,8 @@ def unrelated(blocked: Iterable[Blocked]) -> list[Blocked]:
     return list(first.values())
 
 
-def is_proven(runs: Iterable[Iterable[str]], limits: Mapping[str, int]) -> bool:
-    """Whether a breaker may close by itself. `runs`: of the repository's runs on main since it opened, the newest
-    first, the buckets of their jobs."""
-    newest = [set(run) for run in runs][: limits["breaker_close_runs"]]
-    return len(newest) == limits["breaker_close_runs"] and all(run == {Bucket.SUCCESS.value} for run in newest)
+def is_proven(commits: Iterable[Iterable[str]], limits: Mapping[str, int]) -> bool:
+    """Whether a breaker may close by itself. `commits`: of each commit of main that the repository was sent since it
+    opened and has answered whole, the newest first, the buckets of its jobs."""
+    newest = [set(commit) for commit in commits][: limits["breaker_close_runs"]]
+    return len(newest) == limits["breaker_close_runs"] and all(one == {Bucket.SUCCESS.value} for one in newest)

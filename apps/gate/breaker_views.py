@@ -50,9 +50,12 @@ def breaker(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
             else:
                 messages.success(request, f"Closed: {found.repository} blocks again.")
                 return redirect("gate:breaker", public_id=public_id)
+    policy = policy_at(moment)
     context = {
         "trip": found,
-        "close_runs": policy_at(moment).limits["breaker_close_runs"],
+        "close_runs": policy.limits["breaker_close_runs"],
+        "repeat_days": policy.limits["breaker_repeat_days"],
+        "is_repeated": breaking.is_repeated(found, policy),
         "events": events_about("breakertrip", str(found.public_id)),
         "form": form if may and (found.closed_at is None or form.errors) else None,
         "now": moment,

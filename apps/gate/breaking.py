@@ -30,8 +30,8 @@ from apps.platforms.recusals import refuse_own
 from apps.policies.policy import Policy
 from apps.policies.selectors import policy_at
 from apps.relay.enums import Bucket, Flag, JobStatus
-from apps.relay.models import Commit, Delivery, Dispatch, Job
-from apps.relay.policy import PULL_REQUEST
+from apps.relay.models import Delivery, Dispatch, Job
+from apps.relay.policy import PULL_REQUEST, PUSH
 
 # What a trip keeps of the rows that it stands on, and how far back verdicts are said anew.
 ROWS_KEPT = 100
@@ -54,9 +54,9 @@ def look(repository: Repository, *, policy: Policy, now: datetime.datetime) -> b
     Repository.objects.select_for_update().get(pk=repository.pk)
     trip = BreakerTrip.objects.filter(repository=repository).order_by("-opened_at", "-pk").first()
     if trip is not None and trip.closed_at is None:
-        if not is_proven(_runs_on_main(repository, since=trip.opened_at, now=now), policy.limits):
+        if is_repeated(trip, policy) or not is_proven(_commits_of_main(trip, policy), policy.limits):
             return False
-        why = f"{policy.limits['breaker_close_runs']} runs on main in a row passed."
+        why = f"It passed {policy.limits['breaker_close_runs']} commits of main in a row that it was sent since."
         _close(trip, by=Closed.EVIDENCE, why=why, actor=HUB, now=now)
         return True
     since = now - datetime.timedelta(hours=policy.limits["breaker_window_hours"])
@@ -101,21 +101,34 @@ def _author_of(delivery: Delivery) -> str:
     return login.lower() if isinstance(login, str) else ""
 
 
-def _runs_on_main(repository: Repository, *, since: datetime.datetime, now: datetime.datetime) -> list[list[str]]:
-    """The buckets of a repository's runs on commits of main that began since then and are over, the newest first."""
-    on_main = Commit.objects.filter(position__isnull=False).values("sha")
-    begun = Job.objects.filter(repository=repository, first_seen_at__gt=since, head_sha__in=on_main)
-    runs: dict[str, list[str]] = defaultdict(list)
-    open_runs = set()
-    for run, status, bucket, flags in begun.order_by("-first_seen_at", "-pk").values_list(
-        "run_id", "status", "bucket", "flags"
-    ):
+def is_repeated(trip: BreakerTrip, policy: Policy) -> bool:
+    """Whether it followed another so soon that only a decision closes it."""
+    since = trip.opened_at - datetime.timedelta(days=policy.limits["breaker_repeat_days"])
+    earlier = BreakerTrip.objects.filter(repository=trip.repository_id, opened_at__gte=since)
+    return earlier.filter(opened_at__lt=trip.opened_at).exists()
+
+
+def _commits_of_main(trip: BreakerTrip, policy: Policy) -> list[list[str]]:
+    """The buckets of a repository's jobs on each commit of main that the hub sent it since its breaker opened and that
+    it has answered whole, the checks that opened it among them, the newest first. What it runs on main by itself, on
+    commits of its own choice, says nothing."""
+    since = trip.opened_at - datetime.timedelta(hours=policy.limits["breaker_window_hours"])
+    jobs = Job.objects.filter(repository=trip.repository_id)
+    opened_it = jobs.filter(pr_number__isnull=False, completed_at__gte=since, completed_at__lte=trip.opened_at)
+    checks = set(opened_it.exclude(bucket=Bucket.SUCCESS).values_list("workflow", "job_name"))
+    sent = jobs.filter(dispatch__sent_at__gt=trip.opened_at, dispatch__delivery__event=PUSH)
+    commits: dict[str, list[str]] = defaultdict(list)
+    answered: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    unfinished = set()
+    wanted = ("head_sha", "workflow", "job_name", "status", "bucket", "flags")
+    for sha, workflow, name, status, bucket, flags in sent.order_by("-dispatch__sent_at", "-pk").values_list(*wanted):
         if Flag.HELD in flags:
             continue
         if status == JobStatus.IN_PROGRESS:
-            open_runs.add(run)
-        runs[run].append(bucket)
-    return [buckets for run, buckets in runs.items() if run not in open_runs]
+            unfinished.add(sha)
+        commits[sha].append(bucket)
+        answered[sha].add((workflow, name))
+    return [buckets for sha, buckets in commits.items() if sha not in unfinished and checks <= answered[sha]]
 
 
 def _subject(trip_id: object, repository: Repository) -> Subject:

@@ -284,7 +284,10 @@ LIMITS: dict[str, Limit] = {
     "breaker_pull_requests": Limit("breaker", "unrelated pull requests blocked within them that open it", 2, 100),
     "breaker_timeouts": Limit("breaker", "pull requests whose part timed out within them that open it", 1, 100),
     "breaker_contradictions": Limit("breaker", "contradicted ends within them that open it", 1, 100),
-    "breaker_close_runs": Limit("breaker", "runs in a row without a failure that close it again", 1, 100),
+    "breaker_close_runs": Limit(
+        "breaker", "commits of main in a row that it passes, sent since, that close it", 1, 100
+    ),
+    "breaker_repeat_days": Limit("breaker", "days after a trip in which another closes by a decision alone", 1, 90),
 }
 NUMBERS: dict[str, int] = {
     "dwell_days": 3,
@@ -305,6 +308,7 @@ NUMBERS: dict[str, int] = {
     "breaker_timeouts": 3,
     "breaker_contradictions": 2,
     "breaker_close_runs": 5,
+    "breaker_repeat_days": 7,
 }
 
 # --- a version --------------------------------------------------------------------------------------------------
@@ -439,12 +443,14 @@ _WAIT_MOST = 72
 
 
 def _limits(values: Any) -> Iterator[tuple[str, int]]:
-    if not isinstance(values, dict) or set(values) != set(LIMITS):
+    if not isinstance(values, dict) or not set(values) <= set(LIMITS):
         raise Contradiction("limits", f"send an object with a number for each of {', '.join(LIMITS)}.")
     for name, limit in LIMITS.items():
-        if type(values[name]) is not int or not limit.least <= values[name] <= limit.most:
-            raise Contradiction(f"limits.{name}", f"saw {values[name]!r}, send {limit.least} to {limit.most}.")
-        yield name, values[name]
+        # A version, or evidence, may be older than a limit.
+        value = values.get(name, NUMBERS[name])
+        if type(value) is not int or not limit.least <= value <= limit.most:
+            raise Contradiction(f"limits.{name}", f"saw {value!r}, send {limit.least} to {limit.most}.")
+        yield name, value
 
 
 def contradictions(policy: Policy) -> Iterator[Contradiction]:

@@ -47,7 +47,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: Iterable[tuple[str, str | None]]) -> None:
         given = dict(attributes)
-        self.ids += [given["id"]] if given.get("id") else []
+        if name := given.get("id"):
+            self.ids.append(name)
         if tag == "section":
             self.sections.append(given.get("aria-labelledby") or "")
         elif tag == "thead":

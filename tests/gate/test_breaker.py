@@ -17,6 +17,7 @@ from apps.gate import breaking, selectors
 from apps.gate.models import BreakerTrip
 from apps.policies.policy import NUMBERS
 from apps.relay.models import Delivery
+from tests.factories.jobs import dispatch
 from tests.factories.listing import TESTS, member_of, user
 from tests.factories.pages import Page
 from tests.gate.field import KESTREL, PLACE, Field, hours, main_sha
@@ -127,26 +128,67 @@ def opened(field: Field) -> BreakerTrip:
     return BreakerTrip.objects.get()
 
 
-def test_it_closes_by_evidence_of_runs_on_main(gate_field: Field) -> None:
+NEEDED = NUMBERS["breaker_close_runs"]
+
+
+def main_commit(field: Field, number: int, conclusion: str = "success", *, at: float, **values: Any) -> None:
+    """A commit of main that Kestrel is sent at a time, and a job of it that ends a little later, or has not ended."""
+    sha = f"{0xA0000 + number:05x}" * 8
+    if not Delivery.objects.filter(head_sha=sha).exists():
+        dispatch(field.kestrel, at=hours(at), event="push", pr_number=None, head_sha=sha, ref="refs/heads/main")
+    field.says(
+        conclusion, number=None, sha=sha, at=at + 0.01, event_type="push", **({"run_id": f"main-{number}"} | values)
+    )
+
+
+def test_it_closes_by_evidence_of_commits_of_main_that_it_was_sent_since(gate_field: Field) -> None:
+    main_commit(gate_field, 0, at=-1)  # before it opened
     opened(gate_field)
-    needed = NUMBERS["breaker_close_runs"]
-    about: dict[str, Any] = {"number": None, "sha": main_sha(PLACE), "event_type": "push"}
-    gate_field.says("failure", at=1.5, **about)
-    for run in range(needed - 1):
-        gate_field.says("success", at=2 + run / 10, delivery_id=f"d-{run}", **about)
-    gate_field.says("success", at=5, number=20, sha="14" * 20)
+    main_commit(gate_field, 1, "failure", at=1.5)
+    for number in range(2, NEEDED + 1):
+        main_commit(gate_field, number, at=2 + number / 10)
+    gate_field.says("success", at=5, number=20, sha="14" * 20)  # a pull request's
+    main_commit(gate_field, 50, at=4, job_name="trivial")  # not the check that opened it
     assert breaking.sweep(now=hours(6)) == 0
-    gate_field.says("success", at=5, delivery_id="d-last", **about)
-    gate_field.says(at=5.5, delivery_id="d-running", **about)
+    main_commit(gate_field, 90, at=5)
+    main_commit(gate_field, 91, "", at=5.5)  # still runs
     assert breaking.sweep(now=hours(6)) == 1
     trip = BreakerTrip.objects.get()
     assert (trip.closed_at, trip.closed_by, trip.closed_why) == (
         hours(6),
         "evidence",
-        f"{needed} runs on main in a row passed.",
+        f"It passed {NEEDED} commits of main in a row that it was sent since.",
     )
     # What opened it lies before, and opens it no second time.
     assert breaking.sweep(now=hours(6.1)) == 0
+
+
+def test_runs_that_a_repository_begins_itself_are_no_evidence(gate_field: Field) -> None:
+    opened(gate_field)
+    about: dict[str, Any] = {"number": None, "dispatch": None}
+    for run in range(2 * NEEDED):
+        for event in ("nightly", "push"):
+            gate_field.says(
+                "success", sha=main_sha(PLACE - run % 3), at=2, event_type=event, run_id=f"{event}-{run}", **about
+            )
+    for again in range(2 * NEEDED):
+        main_commit(gate_field, 1, at=2, run_id=f"7{again}")  # the same commit, over and over
+    assert breaking.sweep(now=hours(6)) == 0
+
+
+def test_a_second_trip_within_some_days_closes_by_a_decision_alone(gate_field: Field, client: Client) -> None:
+    opened(gate_field)
+    for number in range(NEEDED):
+        main_commit(gate_field, number, at=1.5 + number / 10)
+    assert breaking.sweep(now=hours(3)) == 1
+    troubled(gate_field, UNRELATED, first=60, at=4)
+    assert breaking.sweep(now=hours(5)) == 1
+    for number in range(NEEDED, 2 * NEEDED):
+        main_commit(gate_field, number, at=6 + number / 10)
+    assert breaking.sweep(now=hours(8)) == 0
+    second = BreakerTrip.objects.get(closed_at=None)
+    said = Page(client.get(f"/breakers/{second.public_id}/")).facts["about"]["Closed"]
+    assert said == "by a maintainer's decision alone: another trip was 7 days before it, or less"
 
 
 def test_a_maintainer_of_another_organisation_closes_it(gate_field: Field, client: Client) -> None:
@@ -184,3 +226,23 @@ def test_a_compromised_repository_blocks_so_many_an_hour(gate_field: Field, caps
         )
     assert blocked == UNRELATED - 1
     assert BreakerTrip.objects.filter(closed_at=None).count() == 1
+
+
+def test_a_compromised_repository_that_lies_about_main_gains_one_more_round(
+    gate_field: Field, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It fails on every pull request and answers each commit of main with a success: two a pull request, for a day."""
+    blocked = 0
+    for number in range(20, 20 + 4 * 24):
+        at = (number - 20) / 4
+        sha = pull(gate_field, number, at=at)
+        gate_field.fails({"test_a": f"boom {number}"}, number=number, sha=sha, at=at, run_id=f"{number}")
+        for commit in (2 * number, 2 * number + 1):
+            main_commit(gate_field, commit, at=at)
+        breaking.sweep(now=hours(at + 0.2))
+        blocked += gate_field.told(at + 0.21, number=number, sha=sha)[0] == "fail"
+    with capsys.disabled():
+        sys.stdout.write(f"\nOne that lies about main as well blocks {blocked} pull requests in 24 h, and no more.\n")
+    # Twice what stays below the breaker, and the one that was answered just before it closed.
+    assert blocked == 2 * (UNRELATED - 1) + 1
+    assert [trip.closed_by for trip in BreakerTrip.objects.order_by("opened_at")] == ["evidence", ""]

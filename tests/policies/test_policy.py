@@ -116,7 +116,7 @@ REFUSED = [
     (changed("handling", "missing", "hours", to=73), "handling.missing.hours", "send 1 to 72."),
     (changed("handling", "late", "hours", to=1), "handling.late.hours", "only wait has hours"),
     (changed("handling", "missing", "then", to="wait"), "handling.missing.then", "block or pass"),
-    (changed("limits", to={}), "limits", "a number for each of dwell_days"),
+    (changed("limits", to={"no_such": 1}), "limits", "a number for each of dwell_days"),
     (changed("limits", "approvals_l4", to=1), "limits.approvals_l4", "saw 1, send 2 to 5."),
     (changed("criteria", STAY, "threshold", to="0.91"), "L3.stay.pass_rate", "who rises would fall"),
     (changed("criteria", STAY, "comparison", to=">"), "L4.stay.pass_rate", "for >= 88 %, L3 for > 88 %"),
@@ -131,6 +131,12 @@ def test_a_policy_that_is_wrong_or_contradicts_itself_is_refused_by_its_row(valu
         read(values)
     assert refused.value.field == field
     assert says in refused.value.text
+
+
+def test_a_version_that_is_older_than_a_limit_says_what_ships() -> None:
+    values = written(SHIPPED)
+    older = {name: number for name, number in values["limits"].items() if name != "breaker_repeat_days"}
+    assert read(values | {"limits": older}).limits == SHIPPED.limits
 
 
 def test_a_row_that_stands_twice_and_a_level_without_rows_are_refused() -> None:
