@@ -23,6 +23,7 @@ from apps.gate.overriding import words_of
 from apps.gate.policy import own_requirements
 from apps.gate.rows import Question
 from apps.gate.selectors import row_out
+from apps.gate.services import SAID_WITHIN
 from apps.gate.topics import BREAKER_CHANGED, BREAKER_SAID, GATE_ASKED
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
@@ -33,10 +34,8 @@ from apps.relay.enums import Bucket, Flag, JobStatus
 from apps.relay.models import Delivery, Dispatch, Job
 from apps.relay.policy import PULL_REQUEST, PUSH
 
-# What a trip keeps of the rows that it stands on, and how far back verdicts are said anew.
+# What a trip keeps of the rows that it stands on.
 ROWS_KEPT = 100
-SAID_WITHIN = datetime.timedelta(days=8)
-_AT_ONCE = 500
 
 
 def sweep(*, now: datetime.datetime) -> int:
@@ -202,4 +201,4 @@ def say_anew(repository: Repository, *, now: datetime.datetime) -> None:
     sent = Dispatch.objects.filter(repository=repository, delivery__pr_number__isnull=False, created_at__gte=since)
     about = Q(sha__in=heard.values("head_sha")) | Q(sha__in=sent.values("delivery__head_sha"))
     said = StoredVerdict.objects.filter(about, at__gte=since)
-    wake(GATE_ASKED, sorted(set(said.order_by().values_list("sha", flat=True)[:_AT_ONCE])), now=now)
+    wake(GATE_ASKED, said.order_by("sha").values_list("sha", flat=True).distinct(), now=now)

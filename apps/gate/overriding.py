@@ -13,7 +13,7 @@ from apps.core.ids import public_id
 from apps.core.wakeups import wake
 from apps.gate.models import Override
 from apps.gate.topics import GATE_ASKED, GATE_CHANGED
-from apps.platforms.models import Repository
+from apps.platforms.models import Platform, Repository
 from apps.platforms.policy import MATURE
 from apps.platforms.recusals import refuse_own
 from apps.policies.selectors import policy_at
@@ -52,12 +52,11 @@ def grant_override(
         raise Problem("malformed", f"pr: the hub knows no pull request #{pr_number}.", "pr")
     if sha and sha not in shas:
         raise Problem("malformed", f"sha: {sha[:40]} is no head of #{pr_number} that the hub knows.", "sha")
-    blocking = list(Repository.objects.filter(level__gte=MATURE, is_probe=False).select_related("platform"))
-    if repository is not None and repository not in blocking:
+    if repository is not None and (repository.level < MATURE or repository.is_probe):
         raise Problem(
             "malformed", f"repository: {repository} does not block, there is nothing to override.", "repository"
         )
-    refuse_own(by, *{one.platform for one in ([repository] if repository else blocking)})
+    refuse_own(by, *_platforms(repository))
     actor, key = actor_of(by), public_id()
     scope = f"{repository or 'all parts'} on #{pr_number}{f' at {sha[:12]}' if sha else ''}"
     event = record(
@@ -87,8 +86,9 @@ def grant_override(
 
 @transaction.atomic
 def withdraw_override(*, override: Override, reason: str, by: User, now: datetime.datetime) -> None:
-    """End an override before its time. Raises Problem: `malformed` (no reason), `override_stale`."""
+    """End an override before its time. Raises Problem: `malformed` (no reason), `recusal`, `override_stale`."""
     reason = words_of(reason)
+    refuse_own(by, *_platforms(override.repository))
     actor = actor_of(by)
     holds = Override.objects.filter(pk=override.pk, withdrawn_at=None, until__gt=now)
     if holds.update(withdrawn_at=now, withdrawn_by=actor.label, withdrawal=reason) != 1:
@@ -106,6 +106,14 @@ def withdraw_override(*, override: Override, reason: str, by: User, now: datetim
     heads = Delivery.objects.filter(event=PULL_REQUEST, pr_number=override.pr_number).exclude(head_sha="")
     newest = heads.order_by("-received_at", "-pk").values_list("head_sha", flat=True).first()
     _tell(override.sha or newest or "", now)
+
+
+def _platforms(repository: Repository | None) -> set[Platform]:
+    """Whose part an override is about: all that block where no repository is named."""
+    if repository is not None:
+        return {repository.platform}
+    blocking = Repository.objects.filter(level__gte=MATURE, is_probe=False)
+    return {one.platform for one in blocking.select_related("platform")}
 
 
 def _tell(sha: str, now: datetime.datetime) -> None:

@@ -6,18 +6,14 @@ from celery import shared_task
 
 from apps.core.clock import now
 from apps.gate import breaking, services
-from apps.gate.enums import Verdict
-from apps.gate.models import StoredVerdict
 from apps.platforms.models import Repository
 from apps.platforms.policy import MATURE
 from apps.relay.models import Job
 from apps.results.models import Report
+from apps.results.report_selectors import PUBLIC
 
 # What has changed is heard of within seconds; so far back it is looked for.
 CHANGED_WITHIN = datetime.timedelta(minutes=10)
-# A verdict waits for a policy's hours: as long as a policy may say, with room.
-WAITS_FOR = datetime.timedelta(days=8)
-_AT_ONCE = 200
 
 
 def heed_changed_jobs(keys: list[str]) -> None:
@@ -30,9 +26,9 @@ def heed_changed_jobs(keys: list[str]) -> None:
 
 def heed_ready_reports(keys: list[str]) -> None:
     """Wake-up handler of `report_ready`, after those of results and quarantine."""
-    found = Report.objects.filter(pk__in=[int(key) for key in keys], repository__level__gte=MATURE).exclude(head_sha="")
+    found = Report.objects.filter(PUBLIC, pk__in=[int(key) for key in keys]).exclude(head_sha="")
     if shas := sorted(set(found.values_list("head_sha", flat=True))):
-        look_at_commits.delay(shas)
+        look_at_reported.delay(shas)
 
 
 def heed_asked(keys: list[str]) -> None:
@@ -52,10 +48,10 @@ def look_at_jobs(repository_ids: list[int]) -> int:
     moment = now()
     since = moment - CHANGED_WITHIN
     of_these = Job.objects.filter(repository__in=repository_ids, pr_number__isnull=False).exclude(head_sha="")
-    seen = of_these.filter(first_seen_at__gte=moment - WAITS_FOR)
+    seen = of_these.filter(first_seen_at__gte=moment - services.SAID_WITHIN)
     touched = seen.filter(first_seen_at__gte=since) | seen.filter(completed_at__gte=since)
     touched |= seen.filter(judged_at__gte=since)
-    shas = touched.order_by().values_list("head_sha", flat=True).distinct()[:_AT_ONCE]
+    shas = touched.order_by().values_list("head_sha", flat=True).distinct()
     return services.look_again(list(shas), now=moment)
 
 
@@ -66,6 +62,13 @@ def look_at_commits(shas: list[str]) -> int:
 
 
 @shared_task
+def look_at_reported(shas: list[str]) -> int:
+    """Ask the gate about commits of which a report was read: about these, and about those that stand on them."""
+    moment = now()
+    return services.look_again([*shas, *services.heads_upon(shas, now=moment)], now=moment)
+
+
+@shared_task
 def sweep_breakers() -> int:
     """Open and close breakers as the policy says."""
     return breaking.sweep(now=now())
@@ -73,9 +76,6 @@ def sweep_breakers() -> int:
 
 @shared_task
 def sweep_waiting() -> int:
-    """Ask the gate again about commits of which it waits for something: time alone may end that."""
+    """Ask the gate again about commits of which time alone may change what it says."""
     moment = now()
-    newest = StoredVerdict.objects.filter(at__gte=moment - WAITS_FOR).order_by("sha", "pr_number", "-at", "-pk")
-    last = newest.distinct("sha", "pr_number").values_list("sha", "verdict")
-    waiting = [sha for sha, verdict in last if verdict in (Verdict.PENDING, Verdict.UNKNOWN)]
-    return services.look_again(waiting[:_AT_ONCE], now=moment)
+    return services.look_again(services.heads_that_wait(now=moment), now=moment)

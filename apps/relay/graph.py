@@ -20,7 +20,7 @@ from apps.core.github import Compared, GitHubRefused, GitHubUnavailable, client
 from apps.core.wakeups import wake
 from apps.relay import fields, policy
 from apps.relay.models import Commit, Delivery, GraphState, MainPush, MergeBase
-from apps.relay.topics import GRAPH_PENDING
+from apps.relay.topics import BASE_KNOWN, GRAPH_PENDING
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +174,7 @@ def _settle_base(question: MergeBase, now: datetime.datetime) -> None:
         _place_base(compared, now)
         question.base_sha, question.state, question.error = compared.merge_base_sha, GraphState.KNOWN, ""
         question.save(update_fields=["base_sha", "state", "error"])
+        wake(BASE_KNOWN, [question.head_sha], now=now)
 
 
 def _place_base(compared: Compared, now: datetime.datetime) -> None:

@@ -30,5 +30,5 @@ def test_every_topic_has_its_handler() -> None:
         *("allowlist_edit_pending", "allowlist_sync_wanted", "decision_put_back", "allowlist_alarm"),
         "quarantine_broken",
         *("job_for_checks", "delivery_for_checks", "listing_for_checks", "check_pending", "rerun_pending"),
-        *("gate_changed", "breaker_changed", "breaker_said", "gate_asked", "blocking_changed"),
+        *("gate_changed", "breaker_changed", "breaker_said", "gate_asked", "blocking_changed", "base_known"),
     }

@@ -11,6 +11,7 @@ from apps.gate.facts import facts_of
 from apps.gate.models import StoredVerdict
 from apps.gate.rows import Question
 from apps.platforms.models import Repository, Transfer
+from apps.policies.policy import NUMBERS
 from apps.relay.models import DeclaredOutcome, Job, MergeBase, Omission
 from apps.results.exclusions import exclude, move_end
 from apps.results.models import Report, Upload
@@ -333,6 +334,21 @@ def test_a_commit_is_asked_about_with_as_many_queries_for_one_repository_as_for_
         (found,) = facts_of([Question(HEAD, NUMBER, hours(1))], base_commits=20)
     assert found is not None
     assert len([part for part in found.parts if part.blocks]) == rows
+
+
+def test_who_stands_on_a_commit_is_asked_again_when_its_report_comes_late(gate_field: Field) -> None:
+    gate_field.sends()
+    gate_field.fails({"test_a": "boom"})
+    assert gate_field.told()[1] == UNKNOWN
+    reach = NUMBERS["base_commits"]
+    near = [main_sha(PLACE - back) for back in (-1, 0, reach, reach + 1)]
+    asked = [services.heads_upon([sha], now=hours(2)) for sha in near]
+    assert asked == [[], [HEAD], [HEAD], []]
+    assert services.heads_upon([HEAD, "ee" * 20], now=hours(2)) == []
+    gate_field.reports({"test_a": "boom"}, sha=main_sha(PLACE), at=2)
+    services.look_again(services.heads_upon([main_sha(PLACE)], now=hours(3)), now=hours(3))
+    assert StoredVerdict.objects.filter(sha=HEAD).latest("at").verdict == "pass"
+    assert services.heads_upon([main_sha(PLACE)], now=hours(4)) == []
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------

@@ -12,8 +12,11 @@ from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.core.clock import now
 from apps.core.errors import Problem
-from apps.gate.models import Override
+from apps.core.models import Wakeup
+from apps.gate.models import Override, StoredVerdict
 from apps.gate.overriding import grant_override, withdraw_override
+from apps.gate.services import heads_that_wait, look_again
+from apps.gate.topics import GATE_CHANGED
 from tests.factories.jobs import days_ago
 from tests.factories.listing import member_of, user
 from tests.factories.pages import Page
@@ -100,6 +103,26 @@ def test_nobody_overrides_a_platform_of_their_own_organisation(failing: Field, s
     assert failing.told(2)[0] == "fail"
     grants(user(Role.MAINTAINER))
     assert failing.told(2)[0] == "pass"
+
+
+def test_nobody_withdraws_one_for_a_platform_of_their_own(failing: Field) -> None:
+    for repository in (failing.kestrel, None):
+        made = grants(user(Role.MAINTAINER), repository=repository)
+        own = member_of(failing.kestrel.platform)
+        with pytest.raises(Problem) as refused:
+            withdraw_override(override=made, reason="It blocks for us.", by=own, now=hours(2))
+        assert (refused.value.code, Override.objects.get(pk=made.pk).withdrawn_at) == ("recusal", None)
+
+
+def test_once_it_has_run_out_the_gate_is_asked_again(failing: Field) -> None:
+    """Else its check runs stayed neutral until somebody looked."""
+    grants(user(Role.MAINTAINER), repository=failing.kestrel)
+    assert failing.told(1)[0] == "pass"
+    assert [heads_that_wait(now=hours(at)) for at in (24.9, 25.1)] == [[], [HEAD]]
+    look_again(heads_that_wait(now=hours(25.1)), now=hours(25.1))
+    newest = StoredVerdict.objects.filter(sha=HEAD).latest("at")
+    assert (newest.verdict, newest.at, heads_that_wait(now=hours(26))) == ("fail", hours(25.1), [])
+    assert list(Wakeup.objects.filter(topic=GATE_CHANGED).values_list("key", flat=True)) == [HEAD]
 
 
 def test_a_maintainer_overrides_from_the_page_and_withdraws_on_the_ledger(failing: Field, client: Client) -> None:

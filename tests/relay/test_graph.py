@@ -214,6 +214,8 @@ def test_a_heads_base_is_where_it_left_main(main: Main, github: GitHubStandIn) -
     main.push(sha(104))
     settle()
     assert (base_of(7, sha(701)), settle()) == (Base(sha(101), 3), 0)
+    # The gate may say something else of a head whose base is known.
+    assert list(Wakeup.objects.filter(topic="base_known").values_list("key", flat=True)) == [sha(701)]
 
 
 def test_a_base_from_before_the_hubs_time_gets_its_place(main: Main, github: GitHubStandIn) -> None:
