@@ -5,15 +5,20 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db.models import F
+from django.db.models import CharField, F
 
+from apps.core.lookups import any_of
 from apps.gate.enums import BaseState
-from apps.relay.models import Commit
+from apps.relay.enums import Bucket, Flag
+from apps.relay.models import Commit, Job
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.exclusions import RED
 from apps.results.models import Finding, Report
 from apps.results.report_selectors import not_held
 
+# A job that ended so tested nothing; nor did one of which the hub heard no end, or of an owner whom nobody accepted.
+_UNTESTED = (Bucket.CANCELLED, Bucket.NEUTRAL)
+_UNHEARD = {Flag.INFERRED.value, Flag.HELD.value}
 # With any of these a test that a report does not name as red may have been.
 _CUT = {
     ReportFlag.FINDINGS_CUT.value,
@@ -57,19 +62,33 @@ class _Read:
         return self.removed_at is None and self.parsed_at is not None and self.parsed_at <= at
 
 
+# A check: repository, workflow and job name.
+Check = tuple[int, str, str]
+
+
 @dataclass
 class BaseReports:
-    """Reports by (repository, variant), the nearest to main's tip first, and what they name as red."""
+    """Reports by (repository, variant), the nearest to main's tip first, and what they name as red; and by check where
+    it has ended: (place, sha, when)."""
 
     base_commits: int = 0
     reports: dict[tuple[int, str], list[_Read]] = field(default_factory=lambda: defaultdict(list))
     red: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    ended: dict[Check, list[tuple[int, str, datetime.datetime]]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
     def load(
-        cls, *, repositories: Collection[int], places: Collection[int], tests: Collection[int], base_commits: int
+        cls,
+        *,
+        checks: Collection[Check],
+        others: Collection[int],
+        places: Collection[int],
+        tests: Collection[int],
+        base_commits: int,
     ) -> "BaseReports":
-        """Of these repositories, near these places of main. Three queries, none where nothing is asked."""
+        """Of these checks, and of the reports of other repositories (primary keys), near these places of main. Four
+        queries, none where nothing is asked."""
+        repositories = {repository for repository, _, _ in checks} | set(others)
         found = cls(base_commits)
         if not repositories or not places or not tests:
             return found
@@ -89,6 +108,16 @@ class BaseReports:
             found.reports[repository, variant].append(read)
         for them in found.reports.values():
             them.sort(key=lambda read: (-read.place, read.pk))
+        jobs = Job.objects.filter(
+            any_of("head_sha", commits, CharField(max_length=40)),
+            repository__in=repositories,
+            job_name__in={name for _, _, name in checks},
+            completed_at__isnull=False,
+        ).exclude(bucket__in=_UNTESTED)
+        wanted_of_jobs = ("repository_id", "workflow", "job_name", "head_sha", "completed_at", "flags")
+        for repository, workflow, name, sha, ended_at, flags in jobs.order_by().values_list(*wanted_of_jobs):
+            if (repository, workflow, name) in checks and ended_at and not _UNHEARD & set(flags):
+                found.ended[repository, workflow, name].append((commits[sha], sha, ended_at))
         keys = [read.pk for them in found.reports.values() for read in them]
         red = Finding.objects.filter(report__in=keys, test__in=tests, outcome__in=RED).order_by()
         for report, test, fingerprint in red.values_list("report_id", "test_id", "fingerprint"):
@@ -98,7 +127,7 @@ class BaseReports:
     def state(
         self,
         *,
-        repository: int,
+        check: Check,
         variant: str,
         place: int | None,
         sha: str,
@@ -106,18 +135,21 @@ class BaseReports:
         fingerprint: bytes,
         at: datetime.datetime,
     ) -> Base:
-        """What the nearest tested commit at or before a place, other than `sha` itself, says of a test, as of a
-        moment."""
+        """What the nearest tested commit at or before a place, other than `sha` itself, says of a test, as of a moment.
+        Where the check has ended on a commit that is nearer than its newest report, nobody knows what it said there."""
         if place is None:
             return Base(BaseState.UNKNOWN)
         within = range(place - self.base_commits, place + 1)
-        near = [
-            read for read in self.reports.get((repository, variant), ()) if read.place in within and read.sha != sha
-        ]
+        near = [read for read in self.reports.get((check[0], variant), ()) if read.place in within and read.sha != sha]
         there = [read for read in near if read.is_there(at)]
         if not there:
             return Base(BaseState.UNKNOWN)
         nearest = [read for read in there if read.place == there[0].place]
+        if any(
+            there[0].place < ended and ended in within and other != sha and ended_at <= at
+            for ended, other, ended_at in self.ended.get(check, ())
+        ):
+            return Base(BaseState.UNKNOWN)
         base, known = nearest[0].sha, [read for read in nearest if read.is_known(at)]
         red = {self.red[read.pk, test] for read in known if (read.pk, test) in self.red}
         if fingerprint in red:

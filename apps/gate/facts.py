@@ -14,10 +14,10 @@ from typing import Any
 from django.db import connection
 from django.urls import reverse
 
-from apps.gate.enums import RowKind
+from apps.gate.enums import BaseState, RowKind
 from apps.gate.policy import INFORMATIONAL, UNEXPECTED, UNHEARD, UNKNOWN, Breaker, Facts, JobFact, Part, RedTest, Row
 from apps.gate.policy import Override as OverrideFact
-from apps.gate.rows import DeliveryRow, JobRow, Question, Rows
+from apps.gate.rows import DeliveryRow, JobRow, Question, Rows, Said
 from apps.platforms.models import Repository, Transfer
 from apps.platforms.policy import MATURE
 from apps.relay.enums import Bucket, Declared, Flag
@@ -26,7 +26,7 @@ from apps.relay.models import DeclaredOutcome
 from apps.relay.policy import PUSH, Counts, bucket_of
 from apps.results.enums import ReportFlag, ReportState
 from apps.results.exclusions import hits
-from apps.results.models import Report, Test
+from apps.results.models import Exclusion, Finding, Report, Test
 
 
 def facts_of(
@@ -59,6 +59,7 @@ class Reading:
 
     rows: Rows
     base_rows: dict[str, Row] = field(default_factory=dict)
+    excused: dict[tuple[int, str, datetime.datetime, int], dict[int, Exclusion]] = field(default_factory=dict)
 
     def quarantined_later(self, job: int, until: datetime.datetime) -> dict[str, Row]:
         """Of a failed job's (primary key) red tests those that a list names which came into force after the report and
@@ -209,7 +210,7 @@ class Reading:
             is_named = is_named or bool(upload.failing)
             is_whole = is_whole and upload.is_whole and ReportFlag.FINDINGS_CUT not in report.flags
             if upload.failing:
-                tests += self._red(report, question)
+                tests += self._red(job, report, question)
         named = tuple(dict.fromkeys(tests)) if is_named else ()
         return {"reports": tuple(dict.fromkeys(reports)), "tests": named, "is_whole": is_whole}, True
 
@@ -218,21 +219,20 @@ class Reading:
         key = (job.head_sha, job.repository_id, job.run_id)
         return any(one[:3] == key and one[3] <= at < one[4] for one in self.rows.removed)
 
-    def _red(self, report: Report, question: Question) -> list[RedTest]:
+    def _red(self, job: JobRow, report: Report, question: Question) -> list[RedTest]:
         assert report.repository is not None, "reports of jobs are a repository's"
-        platform, at = report.repository.platform_id, report.received_at
+        platform = report.repository.platform_id
         findings = self.rows.findings[report.pk]
-        in_force = [
-            one for one in self.rows.exclusions[platform, report.variant] if _holds(one, at, "from_at", "until_at")
-        ]
-        excused = hits(in_force, [finding.test for finding in findings])
+        tests = [finding.test for finding in findings]
+        own = Said(platform, job.repository_id, report.variant, report.received_at, report.parsed_at)
+        excused = self._excused(own, report.pk, tests)
         place = self.rows.places.get(question.sha)
         found = []
         for finding in findings:
             fingerprint = bytes(finding.fingerprint)
             exclusion = excused.get(finding.test_id)
             base = self.rows.bases.state(
-                repository=report.repository.pk,
+                check=(job.repository_id, job.workflow, job.job_name),
                 variant=report.variant,
                 place=place,
                 sha=question.sha,
@@ -241,9 +241,11 @@ class Reading:
                 at=question.at,
             )
             others = {
-                other
-                for other, parsed_at in self.rows.elsewhere[question.sha, finding.test_id, fingerprint]
-                if other != platform and parsed_at is not None and parsed_at <= question.at
+                other.platform
+                for other in self.rows.elsewhere[question.sha, finding.test_id, fingerprint]
+                if self._counts(other, platform, question)
+                and finding.test_id not in self._excused(other, report.pk, tests)
+                and not self._had_it_before(other, finding, place, question)
             }
             found.append(
                 RedTest(
@@ -255,6 +257,37 @@ class Reading:
                 )
             )
         return found
+
+    def _counts(self, other: Said, platform: int, question: Question) -> bool:
+        """Whether a failure was known, and is another's: of no organisation that speaks for the platform too."""
+        if other.platform == platform or other.parsed_at is None or other.parsed_at > question.at:
+            return False
+        return not self.rows.organisations[other.platform] & self.rows.organisations[platform]
+
+    def _had_it_before(self, other: Said, finding: Finding, place: int | None, question: Question) -> bool:
+        """Whether the other platform had the failure at its base already: then it is not new there."""
+        if other.repository is None:
+            return False
+        base = self.rows.bases.state(
+            check=(other.repository, "", ""),
+            variant=other.variant,
+            place=place,
+            sha=question.sha,
+            test=finding.test_id,
+            fingerprint=bytes(finding.fingerprint),
+            at=question.at,
+        )
+        return base.state is BaseState.SAME
+
+    def _excused(self, said: Said, report: int, tests: Sequence[Test]) -> dict[int, Exclusion]:
+        """Of a report's (primary key) red tests those that a list names which was in force for a platform's results
+        when one came."""
+        key = said.platform, said.variant, said.received_at, report
+        if key not in self.excused:
+            lists = self.rows.exclusions[said.platform, said.variant]
+            in_force = [one for one in lists if _holds(one, said.received_at, "from_at", "until_at")]
+            self.excused[key] = hits(in_force, tests)
+        return self.excused[key]
 
     def _base_row(self, sha: str) -> Row | None:
         if not sha:

@@ -27,11 +27,13 @@ RULES: dict[str, str] = {
     "outcomes_are_policy": "Whatever is neither success nor failure is handled as the policy's row says.",
     "named_tests_decide": "A failure counts by the tests that its reports name; without any it is “no tests named”.",
     "quarantine_excuses": "A red test that was in quarantine when its result came is excused, and listed.",
-    "base_excuses": "A red test with the same failure at the merge base, or its nearest tested ancestor, is excused.",
+    "base_excuses": "A red test with the same failure at the merge base, or its nearest tested ancestor, is excused; "
+    "where its check has ended nearer without a report, the base is unknown.",
     "base_unknown_excuses_nothing": "A red test of which nothing near the merge base is known is handled by its row.",
     "other_failure_is_new": "A test that was red at the base in another way is red anew.",
     "a_cut_list_excuses_nothing": "A failure whose list of red tests is not whole is not excused by those it names.",
-    "platforms_strengthen": "The same new failure on other platforms stands against the change, and excuses nothing.",
+    "platforms_strengthen": "The same failure, new there too, on other platforms stands against the change, and excuses "
+    "nothing. Upstream's own count, and those at L3 or above that no organisation of this one speaks for.",
     "late_cannot_launder": "An answer is late only where its check had no other end in time.",
     "held_is_not_heard": "What a new owner sends is not heard before somebody accepts that owner.",
     "unknown_is_never_green": "What the hub cannot know as of the asked moment makes the verdict unknown, unless it is"

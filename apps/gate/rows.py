@@ -13,12 +13,13 @@ from uuid import UUID
 
 from django.db.models import BigIntegerField, BooleanField, CharField, Func, Q
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 
 from apps.core.lookups import any_of
 from apps.gate.bases import BaseReports
 from apps.gate.models import BreakerTrip, Override
-from apps.platforms.models import LevelInterval, Repository, Transfer
-from apps.platforms.policy import MATURE, PUBLIC_FROM
+from apps.platforms.models import LevelInterval, Membership, Repository, Transfer
+from apps.platforms.policy import MATURE, PUBLIC_FROM, STABLE
 from apps.relay.counted import cancelled_by_push_sql
 from apps.relay.enums import Bucket, DeliveryState, JobStatus
 from apps.relay.graph_selectors import places_of
@@ -84,6 +85,16 @@ class JobRow(NamedTuple):
     completed_at: datetime.datetime | None
     judged_at: datetime.datetime | None
     is_by_push: bool
+
+
+class Said(NamedTuple):
+    """A result of a platform: where it was told, and when. No repository: upstream's own."""
+
+    platform: int
+    repository: int | None
+    variant: str
+    received_at: datetime.datetime
+    parsed_at: datetime.datetime | None
 
 
 @dataclass
@@ -186,7 +197,13 @@ class Rows:
         for finding in red.select_related("test").defer("message", "trace").order_by("pk"):
             self.findings[finding.report_id].append(finding)
         self.tests = {one.test_id for them in self.findings.values() for one in them}
+        self._load_elsewhere()
         platforms = {report.repository.platform_id for report in reports.values() if report.repository}
+        platforms |= {one.platform for them in self.elsewhere.values() for one in them}
+        self.organisations: dict[int, set[int]] = defaultdict(set)
+        members = Membership.objects.filter(platform__in=platforms, user__organisation__isnull=False)
+        for platform, organisation in members.values_list("platform_id", "user__organisation_id"):
+            self.organisations[platform].add(organisation or 0)
         # Its uploads are gone: the run alone leads to what was taken down.
         removed = Report.objects.filter(self._of_commits(), state=ReportState.REMOVED, removal__isnull=False)
         wanted = ("head_sha", "repository_id", "run_id", "received_at", "removal__removed_at")
@@ -199,32 +216,30 @@ class Rows:
             self.exclusions[exclusion.platform_id, exclusion.variant].append(exclusion)
         self.places = places_of(self.shas) if self.tests or len(self.questions) == 1 else {}
         self.bases = BaseReports.load(
-            repositories={report.repository_id for report in reports.values() if report.repository_id},
+            checks={(job.repository_id, job.workflow, job.job_name) for job in map(self.job.__getitem__, self.uploads)},
             places=set(self.places.values()),
             tests=self.tests,
+            others={one.repository for them in self.elsewhere.values() for one in them if one.repository},
             base_commits=self.base_commits,
         )
-        self._load_elsewhere()
 
     def _load_elsewhere(self) -> None:
-        """The same tests' failures in the reports of the same commits, of whichever platform."""
-        self.elsewhere: dict[tuple[str, int, bytes], list[tuple[int, datetime.datetime | None]]] = defaultdict(list)
+        """The same tests' failures in the reports of the same commits, of platforms whose word counts: those in the
+        tree, and those whose repository was at L3 or above."""
+        self.elsewhere: dict[tuple[str, int, bytes], list[Said]] = defaultdict(list)
         if not self.tests:
             return
+        counting = Q(source__isnull=False) | Q(level__gte=STABLE)
         found = Finding.objects.filter(
             any_of("test", self.tests, _KEY),
-            report__in=Report.objects.filter(PUBLIC, self._of_commits(), state=ReportState.READY),
+            report__in=Report.objects.filter(PUBLIC, counting, self._of_commits(), state=ReportState.READY),
             outcome__in=RED,
-        ).values_list(
-            "report__head_sha",
-            "test_id",
-            "fingerprint",
-            "report__repository__platform_id",
-            "report__source__platform_id",
-            "report__parsed_at",
-        )
-        for sha, test, fingerprint, out_of_tree, in_tree, parsed_at in found.order_by():
-            self.elsewhere[sha, test, bytes(fingerprint)].append((out_of_tree or in_tree, parsed_at))
+        ).annotate(platform=Coalesce("report__repository__platform_id", "report__source__platform_id"))
+        wanted = ("report__repository_id", "report__variant", "report__received_at", "report__parsed_at")
+        for sha, test, fingerprint, *row in found.order_by().values_list(
+            "report__head_sha", "test_id", "fingerprint", "platform", *wanted
+        ):
+            self.elsewhere[sha, test, bytes(fingerprint)].append(Said._make(row))
 
     def _load_decisions(self) -> None:
         numbers = {question.pr_number for question in self.questions if question.pr_number is not None}

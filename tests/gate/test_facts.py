@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from apps.accounts.models import Organisation
 from apps.core.clock import now
 from apps.gate import services
 from apps.gate.facts import facts_of
@@ -16,7 +17,7 @@ from apps.relay.models import DeclaredOutcome, Job, MergeBase, Omission
 from apps.results.exclusions import exclude, move_end
 from apps.results.models import Report, Upload
 from apps.results.removal import remove_report
-from tests.factories.listing import TESTS, listed
+from tests.factories.listing import TESTS, listed, member_of
 from tests.gate.field import HEAD, KESTREL, NUMBER, PLACE, Field, hours, main_sha
 
 NEW = [("unsatisfied", "blocks", "1 new failure of 1 red test.")]
@@ -257,6 +258,23 @@ def test_the_nearest_tested_ancestor_decides_alone(gate_field: Field) -> None:
     assert gate_field.told()[1] == NEW
 
 
+def test_a_nearer_commit_that_was_tested_without_a_report_makes_the_base_unknown(gate_field: Field) -> None:
+    """Else who reports red runs alone is excused for ever by the last of them."""
+    gate_field.sends()
+    gate_field.fails({"test_a": "boom"})
+    gate_field.reports({"test_a": "boom"}, sha=main_sha(PLACE - 8), at=-3)
+    nearer: dict[str, Any] = {"number": None, "sha": main_sha(PLACE - 4), "at": -2, "event_type": "push"}
+    for conclusion, values in (("cancelled", {}), ("success", {"job_name": "other"}), ("success", {"at": 4})):
+        gate_field.says(conclusion, **(nearer | {"delivery_id": f"{conclusion} {values}"} | values))
+    gate_field.says("success", repository=gate_field.fen, **nearer)
+    gate_field.says("success", **(nearer | {"sha": main_sha(PLACE - 9)}))
+    assert gate_field.told()[1] == BEFORE
+    gate_field.says("success", **nearer)
+    assert gate_field.told()[1] == UNKNOWN
+    gate_field.reports({"test_a": "boom"}, sha=main_sha(PLACE - 4), at=-1)
+    assert gate_field.told()[1] == BEFORE
+
+
 def test_another_platform_never_excuses_and_strengthens(gate_field: Field) -> None:
     gate_field.sends()
     gate_field.fails({"test_a": "boom"})
@@ -268,6 +286,36 @@ def test_another_platform_never_excuses_and_strengthens(gate_field: Field) -> No
     )
     assert gate_field.told() == ("fail", [("unsatisfied", "blocks", sentence)])
     assert gate_field.told(0.75)[1][0][2] == sentence
+
+
+@pytest.mark.parametrize("why", ["below L3", "one organisation", "quarantined there", "red there before"])
+def test_what_another_platform_says_counts_only_where_it_is_its_own_and_new(gate_field: Field, why: str) -> None:
+    fen, kestrel = gate_field.fen, gate_field.kestrel
+    gate_field.sends()
+    gate_field.fails({"test_a": "boom"})
+    gate_field.reports({}, sha=main_sha(PLACE), at=-1)
+    made = gate_field.reports({"test_a": "boom"}, repository=fen)
+    assert "more platform" in gate_field.told()[1][0][2]
+    if why == "below L3":
+        Report.objects.filter(pk=made.pk).update(level=2)
+    elif why == "one organisation":
+        organisation = Organisation.objects.create(slug="both", name="Both", created_at=now())
+        for repository in (fen, kestrel):
+            member_of(repository.platform, organisation=organisation)
+    elif why == "quarantined there":
+        excluded: dict[str, Any] = {"source": "quarantine", "source_id": "q", "url": "/quarantines/q/", "pattern": ""}
+        exclude(
+            platform=fen.platform,
+            variant=made.variant,
+            tests=[gate_field.test("test_a").pk],
+            reason="It races.",
+            from_at=hours(-5),
+            until_at=None,
+            **excluded,
+        )
+    else:
+        gate_field.reports({"test_a": "boom"}, repository=fen, sha=main_sha(PLACE), at=-1)
+    assert gate_field.told()[1] == NEW
 
 
 def test_without_a_merge_base_the_base_is_unknown(gate_field: Field) -> None:
@@ -330,7 +378,7 @@ def test_a_commit_is_asked_about_with_as_many_queries_for_one_repository_as_for_
     for repository in repositories:
         gate_field.fails({"test_a": "boom", "test_b": "bang"}, repository=repository)
         gate_field.reports({"test_a": "boom"}, repository=repository, sha=main_sha(PLACE), at=-1)
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(21):
         (found,) = facts_of([Question(HEAD, NUMBER, hours(1))], base_commits=20)
     assert found is not None
     assert len([part for part in found.parts if part.blocks]) == rows
