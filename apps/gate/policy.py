@@ -32,8 +32,8 @@ RULES: dict[str, str] = {
     "base_unknown_excuses_nothing": "A red test of which nothing near the merge base is known is handled by its row.",
     "other_failure_is_new": "A test that was red at the base in another way is red anew.",
     "a_cut_list_excuses_nothing": "A failure whose list of red tests is not whole is not excused by those it names.",
-    "platforms_strengthen": "The same failure, new there too, on other platforms stands against the change, and excuses "
-    "nothing. Upstream's own count, and those at L3 or above that no organisation of this one speaks for.",
+    "platforms_strengthen": "The same failure, new there too, on other platforms stands against the change, and "
+    "excuses nothing. Upstream's own count, and those at L3 or above that no organisation of this one speaks for.",
     "late_cannot_launder": "An answer is late only where its check had no other end in time.",
     "held_is_not_heard": "What a new owner sends is not heard before somebody accepts that owner.",
     "unknown_is_never_green": "What the hub cannot know as of the asked moment makes the verdict unknown, unless it is"
