@@ -11,11 +11,11 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.accounts.services import actor_of
-from apps.audit.enums import Action
+from apps.audit.enums import Action, ActorKind
 from apps.audit.models import Event
 from apps.audit.selectors import body_of, head
 from apps.core.errors import Problem
-from apps.gate.breaking import close_breaker
+from apps.gate.breaking import close_breaker, set_trip_aside
 from apps.gate.models import BreakerTrip, Override
 from apps.gate.overriding import withdraw_override
 from apps.governance.models import Waiver
@@ -94,7 +94,8 @@ def _quarantine(one: Undoing) -> bool:
 
 
 def _breaker(one: Undoing) -> bool:
-    trip = BreakerTrip.objects.select_related("repository").get(public_id=one.event.subject_id)
+    trip = BreakerTrip.objects.select_related("repository__platform").get(public_id=one.event.subject_id)
+    set_trip_aside(trip=trip, now=one.now)
     if trip.closed_at is not None:
         return False
     close_breaker(trip=trip, reason=one.reason, by=one.by, now=one.now)
@@ -115,13 +116,25 @@ CONTESTABLE: dict[Action, Contestable] = {
     Action.LEVEL_CHANGED: Contestable("the level that stood before is restored, if it changed no further", _level),
     Action.WAIVER_WITHDRAWN: Contestable("the waiver is granted again until its end", _waiver),
     Action.QUARANTINE_RELEASED: Contestable("the quarantine is proposed again, as the same record", _quarantine),
-    Action.BREAKER_OPENED: Contestable("the breaker is closed", _breaker),
+    Action.BREAKER_OPENED: Contestable("the trip counts no more, and the breaker is closed", _breaker),
     Action.OVERRIDE_GRANTED: Contestable("the override is withdrawn", _override),
     Action.DETAILS_CHANGED: Contestable(_BY_PEOPLE),
     Action.TRANSFER_REFUSED: Contestable(_BY_PEOPLE),
     Action.QUARANTINE_DECLINED: Contestable(_BY_PEOPLE),
     Action.QUARANTINE_KEPT: Contestable(_BY_PEOPLE),
 }
+
+
+def decider_of(event: Event) -> str:
+    """The public id of who decided, '' where the hub did by itself. Where upstream's file is the authority the log says
+    twice what happened: what somebody decided, and that the file made it so, by the hub."""
+    if event.actor_kind == ActorKind.USER:
+        return event.actor_id
+    evidence = body_of(event).get("evidence")
+    seq = evidence.get("decision") if isinstance(evidence, dict) else None
+    decided = Event.objects.filter(seq=seq, actor_kind=ActorKind.USER).first() if isinstance(seq, int) else None
+    return decided.actor_id if decided else ""
+
 
 Whose = tuple[Platform, Repository | None]
 

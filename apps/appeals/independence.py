@@ -7,9 +7,15 @@ from apps.platforms.recusals import recusal_of
 
 
 def dependence_of(user: User, appeal: Appeal) -> str:
-    """Why this user may not decide an appeal, in one sentence; empty where they may. Three queries at most."""
+    """Why this user may not decide an appeal, in one sentence; empty where they may. Four queries at most."""
     if why := recusal_of(user, appeal.platform):
         return why
+    # Who has left the platform since spoke for it then.
+    appellant = appeal.appellant
+    if user == appellant:
+        return f"{user.get_username()} made the appeal"
+    if user.organisation_id and user.organisation_id == appellant.organisation_id:
+        return f"{user.get_username()} is of the organisation that made the appeal: {user.organisation}"
     if not appeal.decider_id_then:
         return ""
     if str(user.public_id) == appeal.decider_id_then:

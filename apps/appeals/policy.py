@@ -17,6 +17,8 @@ REASON_MAX = 2_000
 # Windows that pages of figures show: what can be contested is what people saw.
 WINDOWS = (7, 14, 30)
 FIGURES = OF_JOBS
+# So often a decision, or a row, may be appealed: again where the first appeal was withdrawn.
+APPEALED_MOST = 2
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,14 @@ DECIDED = tuple(ending.state for ending in ENDINGS.values())
 
 RULES: dict[str, str] = {
     "who appeals": "a member of the platform that the decision or the figure is about",
-    "in time": "within the days that the policy gives; a figure's rows lie in the window that it is over",
-    "once": "a decision, and each row, stands in one appeal; a withdrawn one frees them",
+    "in time": "a decision within the days that the policy gives; rows lie in the window of the figure, or in the "
+    "longest that a criterion may look at",
+    "once": "a decision, and each row, stands in one appeal; a withdrawn one frees them for one more",
     "official": "the decision and the figure stay in force, raw and unchanged, while the appeal is open",
-    "independent": "whoever decides neither speaks for the platform nor made the contested decision, nor is of the "
-    "organisation of either",
-    "deadline": "so many working days of the platform's calendar; it pauses once, and runs on by itself; overdue is "
-    "shown and reminded",
+    "independent": "whoever decides neither speaks for the platform nor made the appeal or the contested "
+    "decision, nor is of the organisation of any of them",
+    "deadline": "so many working days of the platform's calendar; it pauses once, before it is over, and runs on by "
+    "itself; overdue is shown and reminded",
     "accepted": "criteria read the raw figure less accepted rows from then on; both are shown",
     "compensation": "an overturned decision is undone by the compensating decision in the same moment",
 }

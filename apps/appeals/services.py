@@ -7,18 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.accounts.selectors import holders
 from apps.accounts.services import actor_of
 from apps.appeals import policy
-from apps.appeals.contested import Undoing, compensate, whose
+from apps.appeals.contested import Undoing, compensate, decider_of, whose
 from apps.appeals.enums import Claim, Outcome, State
 from apps.appeals.independence import refuse_dependent
 from apps.appeals.models import Appeal, AppealedRow
-from apps.audit.enums import Action, ActorKind
+from apps.audit.enums import Action
 from apps.audit.models import Event
 from apps.audit.selectors import body_of
 from apps.audit.services import HUB, Actor, Subject, record
@@ -30,6 +30,7 @@ from apps.core.workdays import deadline
 from apps.governance.notices import announce_event
 from apps.platforms.models import Membership, Platform, Repository
 from apps.platforms.selectors import may_on_platform
+from apps.policies.policy import WINDOW_MAX
 from apps.policies.selectors import policy_at
 from apps.relay.enums import JobStatus
 from apps.relay.models import Job
@@ -72,7 +73,6 @@ def appeal_decision(*, decision: Event, said: Said, by: User, now: datetime.date
     if decision.at < now - days * DAY:
         detail = f"decision: #{decision.seq} was made on {decision.at:%Y-%m-%d}, the policy gives {days} days."
         raise Problem("appeal_late", detail, "decision")
-    decider = decision.actor_id if decision.actor_kind == ActorKind.USER else ""
     return _open(
         platform,
         repository,
@@ -80,7 +80,7 @@ def appeal_decision(*, decision: Event, said: Said, by: User, now: datetime.date
         by=by,
         now=now,
         decision_seq=decision.seq,
-        decider_id_then=decider,
+        decider_id_then=decider_of(decision),
         stood=body_of(decision)["summary"][:300],
     )
 
@@ -141,7 +141,8 @@ def _open(
         detail = f"claim: saw {said.claim[:60]!r}, send one of {', '.join(offered)}."
         raise Problem("malformed", detail, "claim")
     words, links = written(said.words, "words", policy.WORDS_MAX), _links(said.links)
-    jobs = _jobs(said.jobs, platform, repository, since=about.get("first_day"))
+    jobs = _jobs(said.jobs, platform, repository, since=about.get("first_day") or now.date() - WINDOW_MAX * DAY)
+    _refuse_again(about.get("decision_seq"), jobs)
     ends = deadline(now, policy_at(now).limits["appeal_working_days"], platform.calendar)
     actor, key = actor_of(by), public_id()
     try:
@@ -179,6 +180,18 @@ def _open(
     return made
 
 
+def _refuse_again(decision_seq: int | None, jobs: Sequence[Job]) -> None:
+    """Raises Problem `already_appealed` for what was appealed and withdrawn as often as the rules let it be: else an
+    appeal that goes badly is withdrawn and made again before somebody else."""
+    withdrawn = Appeal.objects.filter(decision_seq=decision_seq, state=State.WITHDRAWN)
+    if decision_seq is not None and withdrawn.count() >= policy.APPEALED_MOST:
+        raise Problem("already_appealed", f"decision: #{decision_seq} was appealed and withdrawn twice.", "decision")
+    freed = AppealedRow.objects.filter(job__in=jobs, is_freed=True).values("job__public_id").annotate(times=Count("pk"))
+    if often := freed.filter(times__gte=policy.APPEALED_MOST).order_by("job__public_id").first():
+        detail = f"jobs: {often['job__public_id']} was appealed and withdrawn twice, leave it out."
+        raise Problem("already_appealed", detail, "jobs")
+
+
 def _taken(decision_seq: int | None, jobs: Sequence[Job]) -> Problem:
     """Which appeal holds what two wanted."""
     if decision_seq is not None:
@@ -198,7 +211,8 @@ def pause_appeal(*, appeal: Appeal, days: int, reason: str, revision: int, by: U
     """Let the deadline stand still for so many working days, once; it then runs on by itself. By whoever may decide,
     or by the vendor.
 
-    Raises Problem: `malformed` (no reason, too many days), `not_permitted`, `recusal`, `appeal_paused`, `appeal_stale`.
+    Raises Problem: `malformed` (no reason, too many days), `not_permitted`, `recusal`, `appeal_overdue`,
+    `appeal_paused`, `appeal_stale`.
     """
     if not is_member(by, appeal.platform):
         _refuse_decider(by, appeal)
@@ -206,6 +220,8 @@ def pause_appeal(*, appeal: Appeal, days: int, reason: str, revision: int, by: U
     most = policy_at(now).limits["appeal_pause_working_days"]
     if not 1 <= days <= most:
         raise Problem("malformed", f"days: saw {days}, send 1 to {most} working days.", "days")
+    if appeal.deadline_at <= now:
+        raise Problem("appeal_overdue", f"Its deadline was {appeal.deadline_at:%Y-%m-%d %H:%M} UTC.")
     if appeal.paused_at is not None:
         raise Problem("appeal_paused", f"It was paused on {appeal.paused_at:%Y-%m-%d} already.")
     calendar = appeal.platform.calendar
@@ -229,7 +245,7 @@ def pause_appeal(*, appeal: Appeal, days: int, reason: str, revision: int, by: U
 
 @transaction.atomic
 def withdraw_appeal(*, appeal: Appeal, reason: str, revision: int, by: User, now: datetime.datetime) -> Appeal:
-    """Take an appeal back: its rows and its decision can be appealed again. By who speaks for the platform.
+    """Take an appeal back: its rows and its decision can be appealed once more. By who speaks for the platform.
 
     Raises Problem: `malformed` (no reason), `not_permitted`, `appeal_stale`.
     """
@@ -388,7 +404,7 @@ def _links(given: Sequence[str]) -> list[str]:
 
 
 def _jobs(
-    given: Sequence[UUID], platform: Platform, repository: Repository | None, *, since: datetime.date | None
+    given: Sequence[UUID], platform: Platform, repository: Repository | None, *, since: datetime.date
 ) -> list[Job]:
     """The jobs that are named. Raises Problem `malformed` for one that cannot stand aside."""
     keys = list(dict.fromkeys(given))
@@ -399,8 +415,7 @@ def _jobs(
     )
     if repository is not None:
         fitting = fitting.filter(repository=repository)
-    if since is not None:
-        fitting = fitting.filter(first_seen_at__gte=datetime.datetime.combine(since, datetime.time(), datetime.UTC))
+    fitting = fitting.filter(first_seen_at__gte=datetime.datetime.combine(since, datetime.time(), datetime.UTC))
     found = {job.public_id: job for job in fitting}
     if missing := [key for key in keys if key not in found]:
         whose_jobs = str(repository or platform)

@@ -147,9 +147,9 @@ def appeal(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:
     said = {act: request.POST} if request.method == "POST" else {}
     start = {"revision": found.revision}
     answers: dict[str, Any] = {
-        "pause": PauseForm(said.get("pause"), initial=start),
-        "withdraw": VerbForm(said.get("withdraw"), initial=start),
-        "decide": DecideForm(said.get("decide"), initial=start, rows=rows),
+        "pause": PauseForm(said.get("pause"), initial=start, auto_id="pause-%s"),
+        "withdraw": VerbForm(said.get("withdraw"), initial=start, auto_id="withdraw-%s"),
+        "decide": DecideForm(said.get("decide"), initial=start, rows=rows, auto_id="decide-%s"),
     }
     if request.method == "POST":
         if not user.is_authenticated or act not in answers:

@@ -151,6 +151,7 @@ CODES: dict[str, Code] = {
     "already_appealed": Code(409, "An appeal is about it already", "Look at the appeal that the detail names."),
     "appeal_late": Code(409, "The time to appeal it has passed", "See the limits on /policy/."),
     "appeal_stale": Code(409, "The appeal has changed meanwhile", "Look at the appeal again, then decide."),
+    "appeal_overdue": Code(409, "Its deadline has passed", "Decide it: a deadline pauses before it is over."),
     "appeal_paused": Code(409, "The appeal was paused already", "Decide it: a deadline pauses once."),
     "override_stale": Code(409, "The override does not hold any more", "Look at the override again."),
     "notice_stale": Code(409, "The notice is not open any more", "Look at the notice again."),

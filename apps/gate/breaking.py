@@ -103,7 +103,7 @@ def _author_of(delivery: Delivery) -> str:
 def is_repeated(trip: BreakerTrip, policy: Policy) -> bool:
     """Whether it followed another so soon that only a decision closes it."""
     since = trip.opened_at - datetime.timedelta(days=policy.limits["breaker_repeat_days"])
-    earlier = BreakerTrip.objects.filter(repository=trip.repository_id, opened_at__gte=since)
+    earlier = BreakerTrip.objects.filter(repository=trip.repository_id, opened_at__gte=since, overturned_at=None)
     return earlier.filter(opened_at__lt=trip.opened_at).exists()
 
 
@@ -167,6 +167,11 @@ def close_breaker(*, trip: BreakerTrip, reason: str, by: User, now: datetime.dat
     reason = words_of(reason)
     refuse_own(by, trip.repository.platform)
     _close(trip, by=Closed.DECISION, why=reason, actor=actor_of(by), now=now)
+
+
+def set_trip_aside(*, trip: BreakerTrip, now: datetime.datetime) -> None:
+    """In the transaction of the appeal that overturns it: the trip counts for nothing from now on."""
+    BreakerTrip.objects.filter(pk=trip.pk, overturned_at=None).update(overturned_at=now)
 
 
 def _close(trip: BreakerTrip, *, by: Closed, why: str, actor: Actor, now: datetime.datetime) -> None:

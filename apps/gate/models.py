@@ -84,7 +84,7 @@ class Override(models.Model):
 
 class BreakerTrip(models.Model):
     """A blocking repository lost its say from `opened_at` until `closed_at` (None: still), by the hub itself. `rows`:
-    what it stands on, as {kind, label, url}."""
+    what it stands on, as {kind, label, url}. Since `overturned_at`, by an appeal, it counts for nothing any more."""
 
     public_id = models.UUIDField(default=public_id, unique=True, editable=False)
     repository = models.ForeignKey(Repository, on_delete=models.PROTECT, related_name="breaker_trips")
@@ -97,6 +97,7 @@ class BreakerTrip(models.Model):
     closed_at = models.DateTimeField(null=True, blank=True)
     closed_by = models.CharField(max_length=20, choices=Closed.choices, blank=True)
     closed_why = models.CharField(max_length=2_000, blank=True)
+    overturned_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["-opened_at", "-pk"]

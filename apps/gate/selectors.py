@@ -208,9 +208,10 @@ def trips_by_day(
     repositories: Iterable[int], *, since: datetime.date, until: datetime.date
 ) -> dict[int, dict[datetime.date, int]]:
     """By repository (primary key, each of those that are asked for) how often its breaker opened, by UTC day, from
-    `since` to `until`: the policy's measure `breaker_trips`."""
+    `since` to `until`: the policy's measure `breaker_trips`. One that an appeal overturned counts no more."""
     found: dict[int, dict[datetime.date, int]] = {pk: {} for pk in repositories}
-    of_days = BreakerTrip.objects.filter(repository__in=found).annotate(day=TruncDate("opened_at", tzinfo=datetime.UTC))
+    counting = BreakerTrip.objects.filter(repository__in=found, overturned_at=None)
+    of_days = counting.annotate(day=TruncDate("opened_at", tzinfo=datetime.UTC))
     counted = of_days.filter(day__gte=since, day__lte=until).order_by().values_list("repository", "day")
     for pk, day, count in counted.annotate(Count("pk")):
         found[pk][day] = count

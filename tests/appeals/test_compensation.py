@@ -13,6 +13,7 @@ from apps.audit.models import Event
 from apps.audit.services import HUB, Subject
 from apps.gate.models import BreakerTrip, Override
 from apps.gate.overriding import grant_override
+from apps.gate.selectors import trips_by_day
 from apps.quarantine.enums import ReasonClass, Source
 from apps.quarantine.models import Quarantine
 from apps.quarantine.services import propose, propose_release, put_in_force, release
@@ -77,6 +78,12 @@ def test_an_opened_breaker_is_closed_and_a_closed_one_stays(blocking: Field) -> 
         )
         appeal = field.decides(field.contests_decision(opened))
         trip.refresh_from_db()
+        # It counts for nothing any more, neither for the criterion nor as a first trip of two.
+        day = NOW.date()
+        assert (trip.overturned_at, trips_by_day([field.zephyr.pk], since=day - 3 * DAY, until=day)) == (
+            NOW,
+            {field.zephyr.pk: {}},
+        )
         if closed is None:
             assert (trip.closed_at, trip.closed_by) == (NOW, "decision")
             assert appeal.compensation_seq == newest(Action.BREAKER_CLOSED).seq

@@ -19,7 +19,9 @@ from apps.results.models import SetAside
 from tests.appeals.field import HOUR, NOW, Field
 from tests.factories.listing import user
 
-REFUSALS = {"not_permitted", "recusal", "already_appealed", "appeal_stale", "appeal_paused", "malformed"}
+REFUSALS = {"not_permitted", "recusal", "already_appealed", "malformed"} | {
+    f"appeal_{why}" for why in ("stale", "paused", "overdue")
+}
 people = st.sampled_from(["zoe", "zoe", "ada", "ada", "zack", "stranger"])
 numbers = st.integers(0, 1_000)
 
@@ -73,7 +75,9 @@ class Appeals(RuleBasedStateMachine):
 
     @rule(who=people, rows=st.sets(st.integers(0, 3), min_size=1))
     def contest(self, who: str, rows: set[int]) -> None:
-        held = AppealedRow.objects.filter(job__in=[self.field.red[row] for row in rows], is_freed=False).exists()
+        named = [self.field.red[row] for row in rows]
+        held = AppealedRow.objects.filter(job__in=named, is_freed=False).exists()
+        held |= any(AppealedRow.objects.filter(job=one, is_freed=True).count() == 2 for one in named)
         went = self.attempts(self.field.contests, *(self.field.red[row] for row in rows), by=self.people[who])
         assert went == (who in ("zoe", "zack") and not held)
 
