@@ -24,8 +24,8 @@ class Blocked:
     requirements: tuple[Requirement, ...]
 
     def has(self, outcome: str) -> bool:
-        """Whether such an outcome is among what the part says."""
-        return any(one.outcome == outcome for one in self.requirements)
+        """Whether such an outcome is among what the part says, in time or late."""
+        return any(outcome in (one.outcome, one.late_outcome) for one in self.requirements)
 
     @property
     def counts(self) -> bool:

@@ -147,7 +147,7 @@ class Facts:
 class Requirement:
     """One requirement of the gate: what it is, what it does to the verdict, one plain sentence, the rows behind it.
     `outcome`: the policy's row that decided, '' where none was asked. `is_confirmed`: another platform has the failure
-    too."""
+    too. `late_outcome`: of an answer that came late, the row that would have decided in time."""
 
     type: Kind
     effect: Effect
@@ -157,6 +157,7 @@ class Requirement:
     rows: tuple[Row, ...] = ()
     outcome: str = ""
     is_confirmed: bool = False
+    late_outcome: str = ""
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,7 @@ def own_requirements(part: Part, policy: Policy, at: datetime.datetime) -> list[
         effect, words = case.effect("late", case.since)
         softer = min(one.effect, effect, key=SEVERITY.index)
         sentence = f"Late: {one.sentence}" if softer is one.effect else f"Late, so it {words}: {one.sentence}"
-        found.append(replace(one, effect=softer, sentence=sentence, outcome="late"))
+        found.append(replace(one, effect=softer, sentence=sentence, outcome="late", late_outcome=one.outcome))
     return found
 
 

@@ -165,8 +165,6 @@ class _Maker:
 
     def head(self, one: _Asked) -> Head:
         """What the gate would have said of a head."""
-        if why := self._private(one.told_at):
-            return self._said(one, one.told_at, Outcome.UNKNOWN, [], first=why)
         for at in self._moments(one):
             if (found := self._at(one, at)).outcome in (Outcome.BLOCKED, Outcome.UNKNOWN):
                 return found
@@ -174,6 +172,8 @@ class _Maker:
 
     def _at(self, one: _Asked, at: datetime.datetime) -> Head:
         """What it would have said at a moment."""
+        if why := self._private(one.told_at, at):
+            return self._said(one, at, Outcome.UNKNOWN, [], first=why)
         part, policy = self.part(one, at), self.policy(at)
         if part.left_out:
             why = f"It was not sent it, so it said nothing: {part.left_out}"
@@ -192,14 +192,18 @@ class _Maker:
         settled = max(one.told_at, min(_settled(part, found, policy), at))
         return self._said(one, settled, Outcome.PASSED, found)
 
-    def _private(self, at: datetime.datetime) -> str:
-        """Why nothing that the repository said at a moment can be known."""
-        intervals = self.rows.intervals[self.repository.pk]
-        level = next(
-            (one.level for one in intervals if one.started_at <= at and (one.ended_at is None or one.ended_at > at)), 0
-        )
-        if level >= PUBLIC_FROM:
-            return ""
+    def _private(self, since: datetime.datetime, until: datetime.datetime) -> str:
+        """Why what the repository said in between cannot be known: '' where it was at a public level all the time."""
+        intervals = sorted(self.rows.intervals[self.repository.pk], key=lambda one: one.started_at)
+        known_until, level = since, 0
+        for one in intervals:
+            if one.started_at <= known_until and (one.ended_at is None or one.ended_at > known_until):
+                level = one.level
+                if level < PUBLIC_FROM:
+                    break
+                if one.ended_at is None or one.ended_at > until:
+                    return ""
+                known_until, level = one.ended_at, 0
         return "It was at L1 then: what it said is not kept as jobs." if level else "It was not listed then."
 
     def _moments(self, one: _Asked) -> list[datetime.datetime]:
@@ -224,6 +228,11 @@ class _Maker:
             found |= {trip.closed_at for trip in rows.trips[pk] if trip.closed_at}
         found |= {end + wait for end in found for name, wait in waits.items() if name not in _SINCE_SENT}
         begins = {one.told_at, *self._sent_at(one)}
+        if troubled:
+            # Once that wait is over an older red end counts beside what still runs. Another policy may say otherwise.
+            running = self.policy(one.told_at).handling["running"]
+            found |= {begin + running.hours * HOUR for begin in begins if running.act is Act.WAIT}
+            found |= {from_at for from_at, _ in self.policies}
         found |= {begin + waits[name] for begin in begins for name in _SINCE_SENT if name in waits}
         return sorted(at for at in found if one.told_at <= at < one.ends_at)
 

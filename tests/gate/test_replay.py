@@ -239,6 +239,30 @@ def test_what_was_said_at_l1_or_before_is_unknown(fen_field: Field) -> None:
     ]
 
 
+def test_what_was_said_while_it_was_at_l1_for_a_while_is_unknown(fen_field: Field) -> None:
+    sends(fen_field, 7)
+    fails(fen_field, 8, at=1)
+    LevelInterval.objects.filter(repository=fen_field.fen).delete()
+    for level, start, end in ((3, -9, 2), (1, 2, 4), (3, 4, None)):
+        LevelInterval.objects.create(
+            repository=fen_field.fen,
+            level=level,
+            started_at=hours(start),
+            ended_at=None if end is None else hours(end),
+            event_seq=1,
+        )
+    assert [one[:2] for one in short(asked(fen_field))] == [(7, "unknown"), (8, "blocked")]
+
+
+def test_a_block_by_an_older_red_end_once_the_wait_for_a_re_run_is_over_is_seen(fen_field: Field) -> None:
+    failed = fails(fen_field, 7)
+    again: Any = {"number": 7, "sha": failed.head_sha, "run_id": failed.run_id, "run_attempt": 2}
+    # It begins before its report is read and goes on beyond the wait, so only then it blocks.
+    made = fen_field.says("success", repository=fen_field.fen, at=0.6, **again)
+    Job.objects.filter(pk=made.pk).update(completed_at=hours(7))
+    assert short(asked(fen_field)) == [(7, "blocked", ["green_again"], NEW, 6.0)]
+
+
 def test_silence_waits_and_then_passes_with_the_policys_record(fen_field: Field) -> None:
     sends(fen_field, 7)
     sends(fen_field, 8)
