@@ -226,7 +226,7 @@ class Reading:
         tests = [finding.test for finding in findings]
         own = Said(platform, job.repository_id, report.variant, report.received_at, report.parsed_at)
         excused = self._excused(own, report.pk, tests)
-        place = self.rows.places.get(question.sha)
+        place = self._place(question)
         found = []
         for finding in findings:
             fingerprint = bytes(finding.fingerprint)
@@ -289,6 +289,11 @@ class Reading:
             self.excused[key] = hits(in_force, tests)
         return self.excused[key]
 
+    def _place(self, question: Question) -> int | None:
+        """Where the commit stands on main, or left it, as far as that was known then."""
+        place, known_at = self.rows.places.get(question.sha, (None, question.at))
+        return place if known_at <= question.at else None
+
     def _base_row(self, sha: str) -> Row | None:
         if not sha:
             return None
@@ -301,7 +306,7 @@ class Reading:
     def _with_nearest(self, question: Question, parts: list[tuple[int, Part]]) -> list[tuple[int, Part]]:
         """Parts that were not heard, with the nearest commit where they were."""
         unheard = [pk for pk, part in parts if part.blocks and not part.jobs and not part.left_out]
-        place = self.rows.places.get(question.sha)
+        place = self._place(question)
         if not unheard or place is None:
             return parts
         with connection.cursor() as cursor:

@@ -22,7 +22,7 @@ from apps.platforms.models import LevelInterval, Membership, Repository, Transfe
 from apps.platforms.policy import MATURE, PUBLIC_FROM, STABLE
 from apps.relay.counted import cancelled_by_push_sql
 from apps.relay.enums import Bucket, DeliveryState, JobStatus
-from apps.relay.graph_selectors import places_of
+from apps.relay.graph_selectors import places_known
 from apps.relay.models import DeclaredOutcome, Delivery, Dispatch, Job, Omission
 from apps.relay.policy import PULL_REQUEST, PUSH, is_answered
 from apps.results.enums import ReportState
@@ -214,10 +214,10 @@ class Rows:
         self.exclusions: dict[tuple[int, str], list[Exclusion]] = defaultdict(list)
         for exclusion in Exclusion.objects.filter(platform__in=platforms, from_at__lte=self.latest).order_by("pk"):
             self.exclusions[exclusion.platform_id, exclusion.variant].append(exclusion)
-        self.places = places_of(self.shas) if self.tests or len(self.questions) == 1 else {}
+        self.places = places_known(self.shas) if self.tests or len(self.questions) == 1 else {}
         self.bases = BaseReports.load(
             checks={(job.repository_id, job.workflow, job.job_name) for job in map(self.job.__getitem__, self.uploads)},
-            places=set(self.places.values()),
+            places={place for place, _ in self.places.values()},
             tests=self.tests,
             others={one.repository for them in self.elsewhere.values() for one in them if one.repository},
             base_commits=self.base_commits,

@@ -173,7 +173,8 @@ def _settle_base(question: MergeBase, now: datetime.datetime) -> None:
         _lock()
         _place_base(compared, now)
         question.base_sha, question.state, question.error = compared.merge_base_sha, GraphState.KNOWN, ""
-        question.save(update_fields=["base_sha", "state", "error"])
+        question.known_at = now
+        question.save(update_fields=["base_sha", "state", "error", "known_at"])
         wake(BASE_KNOWN, [question.head_sha], now=now)
 
 

@@ -58,11 +58,13 @@ class MainPush(Question):
 
 
 class MergeBase(Question):
-    """Where a head of a pull request left main. `base_sha` is '' until it is known."""
+    """Where a head of a pull request left main. `base_sha` is '' until it is known, at `known_at` (None of a known one:
+    from before that was noted)."""
 
     pr_number = models.BigIntegerField()
     head_sha = models.CharField(max_length=40)
     base_sha = models.CharField(max_length=40, blank=True)
+    known_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

@@ -13,7 +13,7 @@ from apps.gate.models import StoredVerdict
 from apps.gate.rows import Question
 from apps.platforms.models import Repository, Transfer
 from apps.policies.policy import NUMBERS
-from apps.relay.models import DeclaredOutcome, Job, MergeBase, Omission
+from apps.relay.models import Commit, DeclaredOutcome, Job, MergeBase, Omission
 from apps.results.exclusions import exclude, move_end
 from apps.results.models import Report, Upload
 from apps.results.removal import remove_report
@@ -324,6 +324,16 @@ def test_without_a_merge_base_the_base_is_unknown(gate_field: Field) -> None:
     gate_field.reports({"test_a": "boom"}, sha=main_sha(PLACE), at=-1)
     MergeBase.objects.update(state="unknown", base_sha="")
     assert gate_field.told()[1] == UNKNOWN
+
+
+def test_a_merge_base_that_became_known_later_was_unknown_then(gate_field: Field) -> None:
+    gate_field.sends()
+    gate_field.fails({"test_a": "boom"})
+    gate_field.reports({"test_a": "boom"}, sha=main_sha(PLACE), at=-1)
+    MergeBase.objects.update(known_at=hours(3))
+    assert [gate_field.told(at)[1] for at in (2, 3)] == [UNKNOWN, BEFORE]
+    Commit.objects.filter(sha=main_sha(PLACE)).update(placed_at=hours(4))
+    assert [gate_field.told(at)[1] for at in (3, 4)] == [UNKNOWN, BEFORE]
 
 
 def test_a_commit_of_main_is_not_its_own_base(gate_field: Field) -> None:
