@@ -18,6 +18,7 @@ CARRIED: tuple[CheckRule, ...] = (
     CheckRule("what the part says is not known", "neutral, with an alarm"),
     CheckRule("the part blocks", "failure, or as its own job ended red"),
     CheckRule("the part is awaited", "in progress; a job that ended red already says so"),
+    CheckRule("the part never came, once nothing is awaited", "as the part, under the names that it bore last"),
 )
 _RED = (Conclusion.FAILURE, Conclusion.TIMED_OUT, Conclusion.CANCELLED)
 _LET_PASS = (Kind.OVERRIDDEN, Kind.INFORMATIONAL)

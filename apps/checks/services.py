@@ -25,6 +25,7 @@ from apps.core.errors import Problem
 from apps.core.github import GitHubRefused, GitHubUnavailable, client
 from apps.core.models import Alarm
 from apps.core.wakeups import wake
+from apps.gate.enums import Effect
 from apps.gate.selectors import PartTold, part_of
 from apps.platforms.models import Repository
 from apps.platforms.policy import CHECKS_FROM, MATURE
@@ -99,9 +100,14 @@ def look_at_repository(*, repository_id: int, now: datetime.datetime) -> int:
 def look_at_commit(*, head_sha: str, now: datetime.datetime) -> int:
     """What the gate says of a commit has changed: make the check runs of the repositories that block say so. Returns
     how many are to be sent."""
-    places = Check.objects.filter(head_sha=head_sha, repository__level__gte=MATURE).order_by("repository")
-    repositories = list(places.values_list("repository", flat=True).distinct())
-    return sum(reconcile(repository_id=repository, head_sha=head_sha, now=now) for repository in repositories)
+    shown = set(Check.objects.filter(head_sha=head_sha).values_list("repository", flat=True))
+    changed = 0
+    for repository in Repository.objects.filter(level__gte=MATURE, is_probe=False).order_by("pk"):
+        if repository.pk in shown:
+            changed += reconcile(repository_id=repository.pk, head_sha=head_sha, now=now)
+        else:
+            changed += _say_that_nothing_came(repository, head_sha, now)
+    return changed
 
 
 @transaction.atomic
@@ -112,6 +118,34 @@ def look_at_breaker(*, repository_id: int, now: datetime.datetime) -> int:
     shown = Check.objects.filter(repository=repository_id, head_sha__in=heads)
     shas = shown.exclude(conclusion=Conclusion.SUCCESS).values_list("head_sha", flat=True)
     return sum(reconcile(repository_id=repository_id, head_sha=sha, now=now) for sha in sorted(set(shas)))
+
+
+def _say_that_nothing_came(repository: Repository, head_sha: str, now: datetime.datetime) -> int:
+    """A blocking repository said nothing of a pull request's head, and nothing is awaited of it any more: its check
+    runs carry that, under the names that it bore last. Else a check that upstream requires waits for ever."""
+    pull = PullRequest.objects.filter(head_sha=head_sha, is_open=True).order_by("-told_at").first()
+    last = Check.objects.filter(repository=repository).order_by("-pk").first()
+    if pull is None or last is None or has_open_demotion(repository.pk):
+        return 0
+    lock(head_sha)
+    if legs_by_name(repository, head_sha, repository.full_name):
+        return 0
+    part = part_of(repository, sha=head_sha, pr_number=pull.number, at=now)
+    if part is None or part.effect is Effect.WAITS:
+        return 0
+    own = Wanted(
+        job_pk=None,
+        pr_number=pull.number,
+        run_id="",
+        run_attempt=1,
+        status=CheckStatus.IN_PROGRESS,
+        conclusion="",
+        title="",
+        summary="none was heard.",
+    )
+    wanted = carrying(own, part)
+    names = Check.objects.filter(repository=repository, head_sha=last.head_sha).order_by("name")
+    return sum(_write(repository, head_sha, one.name, None, wanted, now) for one in names)
 
 
 def lock(head_sha: str) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from apps.accounts.policy import Role
+from apps.checks import services
 from apps.checks.carried import carrying
 from apps.checks.enums import CheckStatus
+from apps.checks.models import Check
 from apps.checks.policy import Wanted
 from apps.core import alarms
 from apps.core.clock import now
@@ -21,7 +23,7 @@ from apps.gate.policy import Requirement
 from apps.gate.selectors import PartTold
 from apps.platforms.models import Repository
 from apps.simulator.standin import GitHubStandIn
-from tests.checks.field import BUILD, KESTREL, NUMBER, Upstream, settle, shown
+from tests.checks.field import BUILD, KESTREL, NUMBER, Upstream, seconds_later, settle, shown
 from tests.factories.listing import user
 from tests.factories.policies import policy_in_force
 from tests.relay.downstream import Downstream
@@ -74,6 +76,32 @@ def test_a_success_waits_for_the_other_jobs_of_its_repository(
     assert [(name, state) for name, state, _ in shown(github)] == [(TEST, "in_progress"), (BUILD, "in_progress")]
     upstream.says(kestrel, "success", job_name="test", check_run_id="2")
     assert [(name, state) for name, state, _ in shown(github)] == [(TEST, "success"), (BUILD, "success")]
+
+
+@pytest.mark.django_db
+def test_what_never_came_ends_under_the_names_that_it_bore_last(
+    upstream: Upstream, at_level: AtLevel, github: GitHubStandIn
+) -> None:
+    """Else a check that upstream requires, of a vendor that is away, freezes every merge."""
+    kestrel = at_level(4)
+    upstream.tells("opened")
+    upstream.says(kestrel, "success")
+    upstream.says(kestrel, "success", job_name="test", check_run_id="2")
+    silent = "ab" * 20
+    upstream.tells("synchronize", head_sha=silent)
+    waiting = seconds_later(5 * 3600)
+    assert services.look_at_commit(head_sha=silent, now=waiting) == 0
+    over = seconds_later(6.1 * 3600)
+    assert [services.look_at_commit(head_sha=silent, now=over) for _ in range(2)] == [2, 0]
+    Check.objects.filter(head_sha=silent).update(next_attempt_at=now())  # as if those hours were over
+    settle()
+    said = [run for run in github.check_runs if run["head_sha"] == silent]
+    assert [(run["name"], run["conclusion"]) for run in said] == [(BUILD, "neutral"), (TEST, "neutral")]
+    assert "No job of it was heard for this commit" in said[0]["output"]["title"]
+    # A job that comes after all says so itself.
+    upstream.says(kestrel, "success")
+    newest = [run for run in github.check_runs if (run["head_sha"], run["name"]) == (silent, BUILD)][-1]
+    assert newest["conclusion"] == "success"
 
 
 @pytest.mark.django_db
