@@ -60,13 +60,15 @@ Cells = dict[int, Cell]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: what it is called, how it is computed in words, its unit, and what computes it."""
+    """One column: what it is called, how it is computed in words, its unit, and what computes it. `under`: the key of
+    the column with which it shares a place on the page."""
 
     key: str
     title: str
     says: str
     count: Callable[[Span], Cells]
     unit: str = "count"
+    under: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,12 @@ class Row:
 
     platform: Platform
     cells: tuple[tuple[Column, Cell], ...]
+
+    @property
+    def places(self) -> list[list[tuple[Column, Cell]]]:
+        """The cells as the page groups them: each that leads a place with those under it."""
+        leading = [column.key for column, _ in self.cells if not column.under]
+        return [[pair for pair in self.cells if key in (pair[0].key, pair[0].under)] for key in leading]
 
 
 def rows(*, days: int, now: datetime.datetime) -> list[Row]:
@@ -307,7 +315,13 @@ def _answers(span: Span) -> list[_Answer]:
 COLUMNS: tuple[Column, ...] = (
     Column("decisions", "Decisions", "public decisions about its repositories, by kind", decisions),
     Column("waivers_granted", "Waivers granted", "criteria that were waived in the window", waivers_granted),
-    Column("waivers_holding", "Waivers that hold", "waivers in force now, whenever granted", waivers_holding),
+    Column(
+        "waivers_holding",
+        "Waivers that hold",
+        "waivers in force now, whenever granted",
+        waivers_holding,
+        under="waivers_granted",
+    ),
     Column("proposals", "Proposals answered", "answers of maintainers: accepted, or returned", proposal_outcomes),
     Column(
         "proposal_seconds",
@@ -315,6 +329,7 @@ COLUMNS: tuple[Column, ...] = (
         "median from a submission to its answer, of those answered in the window",
         proposal_time,
         "seconds",
+        "proposals",
     ),
     Column(
         "promotions", "Promotions", "promotions to L3 and L4 opened in the window, by where they are now", promotions
@@ -325,6 +340,7 @@ COLUMNS: tuple[Column, ...] = (
         "median from opening to approved or declined, of those decided in the window",
         promotion_time,
         "seconds",
+        "promotions",
     ),
     Column("objections", "Objections", "objections to its promotions, made in the window", objections),
     Column("appeals", "Appeals", "appeals opened in the window, by where they are now", appeals),
@@ -334,6 +350,7 @@ COLUMNS: tuple[Column, ...] = (
         "median from an appeal to its decision, of those decided in the window, pauses included",
         appeal_time,
         "seconds",
+        "appeals",
     ),
     Column(
         "overrides",
