@@ -162,8 +162,7 @@ def test_what_was_silent_while_the_hub_was_out_is_awaited(gate_field: Field) -> 
         (
             "informational",
             "failure",
-            "Only jobs that were declared informational were heard for this commit: "
-            "awaited until 2026-11-20 18:00 UTC.",
+            "Only jobs that were declared informational were heard for this commit: awaited until 2026-11-20 18:00 UTC.",
         ),
     ],
 )
