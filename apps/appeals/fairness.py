@@ -301,8 +301,7 @@ def _answers(span: Span) -> list[_Answer]:
     by_name = {one.full_name.lower(): one.platform_id for one in span.repositories.values()}
     asked: dict[int, datetime.datetime] = {}
     answers = []
-    moved = Transition.objects.filter(at__gte=span.since, at__lte=span.now).values("proposal")
-    steps = Transition.objects.filter(proposal__in=moved, at__lte=span.now).order_by("pk")
+    steps = Transition.objects.filter(at__lte=span.now).order_by("pk")
     for pk, verb, at, full_name in steps.values_list("proposal_id", "verb", "at", "proposal__full_name"):
         if verb in (Verb.SUBMIT, Verb.RESUBMIT):
             asked[pk] = at

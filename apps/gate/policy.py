@@ -310,12 +310,8 @@ def _unheard(case: _Case) -> Requirement:
     part = case.part
     if part.sent_at is None and not part.held:
         return case.handled(Kind.MISSING, "undispatched", part.asked_at, "The hub has not sent it the event")
-    if part.held:
-        what = f"{_many(part.held, 'job')} came under a new owner and {'is' if part.held == 1 else 'are'} held"
-    elif part.jobs:
-        what = "Only jobs that were declared informational were heard for this commit"
-    else:
-        what = "No job of it was heard for this commit"
+    held = f"{_many(part.held, 'job')} came under a new owner and {'is' if part.held == 1 else 'are'} held"
+    what = held if part.held else "No job of it was heard for this commit"
     if part.nearest is not None:
         what += f"; it was heard last at {part.nearest.label}"
     return case.handled(Kind.MISSING, "missing", case.since, what, [part.nearest] if part.nearest else [])

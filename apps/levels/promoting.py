@@ -26,7 +26,7 @@ from apps.levels.models import Approval, EvidenceBundle, Objection, Promotion
 from apps.levels.promotion_policy import PROMOTED_TO, Given, Standing, standing
 from apps.levels.readers import deciders, readers
 from apps.platforms.allowlist import DEVICE
-from apps.platforms.models import AllowlistEdit, Repository
+from apps.platforms.models import Repository
 from apps.platforms.policy import STABLE
 from apps.platforms.recusals import recusal_of
 from apps.platforms.services import promote
@@ -276,39 +276,6 @@ def _hold(promotion: Promotion, bundle: EvidenceBundle, changes: list[str], now:
     promotion.form, promotion.revision = Form.EXPLICIT, promotion.revision + 1
     promotion.save(update_fields=["form", "revision"])
     announce_event(event, readers(promotion), now=now)
-
-
-@transaction.atomic
-def put_back(*, edit_pk: int, now: datetime.datetime) -> bool:
-    """Open a promotion again, because upstream's file will not say what was decided: people decide anew, on what they
-    said of it. Returns whether this call did it: where no promotion stood behind the decision, or another one is open,
-    or the level is another now, nothing changes."""
-    edit = AllowlistEdit.objects.get(pk=edit_pk)
-    found = Promotion.objects.filter(event_seq=edit.event_seq, state=PromotionState.APPROVED).first()
-    if found is None:
-        return False
-    promotion = _lock(found.pk)
-    others = Promotion.objects.filter(repository=promotion.repository, state=PromotionState.OPEN)
-    is_over = promotion.state != PromotionState.APPROVED or promotion.repository.level != promotion.target - 1
-    if is_over or others.exists():
-        return False
-    event = record(
-        action=Action.PROMOTION_HELD,
-        actor=HUB,
-        subject=subject_of(promotion),
-        summary=f"{promotion} is open again: upstream's file will not say it",
-        before={"state": PromotionState.APPROVED.value},
-        after={"state": PromotionState.OPEN.value, "form": Form.EXPLICIT.value},
-        reason=edit.error,
-        evidence=_evidence(newest_bundle(promotion)) | {"decision": edit.event_seq},
-        now=now,
-    )
-    promotion.state, promotion.form = PromotionState.OPEN, Form.EXPLICIT
-    promotion.ended_at, promotion.event_seq, promotion.end_words = None, None, ""
-    promotion.revision += 1
-    promotion.save(update_fields=["state", "form", "ended_at", "event_seq", "end_words", "revision"])
-    announce_event(event, readers(promotion), now=now)
-    return True
 
 
 # --- what pages and verbs ask -----------------------------------------------------------------------------------

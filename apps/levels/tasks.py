@@ -9,12 +9,6 @@ from apps.levels.falling import follow_nights
 from apps.levels.ways_back import follow_ways_back
 
 
-def put_back_promotions(keys: list[str]) -> None:
-    """Wake-up handler of `decision_put_back`, after proposals' own: done on the spot."""
-    for key in keys:
-        promoting.put_back(edit_pk=int(key), now=now())
-
-
 @shared_task
 def take_due_promotions() -> int:
     """Bring into force what is approved and has waited for objections."""

@@ -8,13 +8,10 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.policy import Role
 from apps.audit.models import Event
-from apps.audit.selectors import body_of
-from apps.core import wakeups
 from apps.core.clock import now
 from apps.core.errors import Problem
 from apps.governance.models import Notice, Waiver
 from apps.governance.waiving import grant_waiver, withdraw_waiver
-from apps.levels import promoting
 from apps.levels.enums import Form, PromotionState
 from apps.levels.freezing import Item
 from apps.levels.models import Approval, Promotion
@@ -31,14 +28,13 @@ from apps.levels.promoting import (
     withdraw,
 )
 from apps.levels.promotion_policy import RULES
-from apps.platforms.models import AllowlistEdit, LevelInterval, Repository
+from apps.platforms.models import LevelInterval, Repository
 from apps.platforms.services import add_member
 from apps.results.services import count_days
 from tests.factories.jobs import job
 from tests.factories.listing import TESTS, listed, member_of, user
 from tests.factories.policies import policy_in_force
 from tests.factories.promotions import CARD, DAY, maintainer, midday, promotion, proven
-from tests.factories.upstream import Upstream
 
 pytestmark = pytest.mark.django_db
 
@@ -317,33 +313,3 @@ def test_every_rule_is_told() -> None:
         "old_evidence_decides_nothing",
         "notes_are_answered",
     ]
-
-
-def test_when_upstreams_file_will_not_say_so_it_is_open_again_and_decided_anew(upstream: Upstream) -> None:
-    made = promotion()
-    upstream.says("L2:\n- zephyr/torch: zoe, zac\n")
-    revision = made.revision
-    object_to(
-        promotion=made,
-        criterion="L3.rise.pass_rate",
-        words="One job only.",
-        expected_revision=revision,
-        by=maintainer(),
-        now=now(),
-    )
-    ada = maintainer()
-    yes(made, ada)
-    assert (state_of(made), level_of(made)) == ("approved", 2)
-    upstream.open_pull_requests()
-    upstream.held.close(1)
-    upstream.round()
-    while wakeups.drain():
-        pass
-    again = Promotion.objects.get(pk=made.pk)
-    assert (again.state, again.form, again.ended_at, again.event_seq) == ("open", "explicit", None, None)
-    assert standing_of(again, now=now()).counted == 0
-    event = Event.objects.filter(action="promotion.held").get()
-    assert body_of(event)["reason"] == "pull request #1 was closed without being merged"
-    assert not promoting.put_back(edit_pk=AllowlistEdit.objects.get().pk, now=now())
-    yes(again, ada)
-    assert (state_of(made), AllowlistEdit.objects.filter(state="pending").count()) == ("approved", 1)
